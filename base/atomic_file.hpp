@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Output files that are whole or absent: written to a temporary name in the same folder, synced, then
+// renamed over the target. Dropping an AtomicFile without commit() removes the temporary.
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+
+namespace rehearse {
+
+enum class Overwrite { kRefuse, kReplace };
+
+class AtomicFile {
+ public:
+  // Opens a temporary beside `target`. kUsage when the target exists and may not be replaced.
+  static Result<AtomicFile> create(const std::filesystem::path& target, Overwrite overwrite);
+  AtomicFile(AtomicFile&&) noexcept;
+  AtomicFile& operator=(AtomicFile&&) noexcept;
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  [[nodiscard]] Result<void> write(std::string_view bytes);
+  // Bytes written so far.
+  [[nodiscard]] uint64_t size() const { return size_; }
+  // Flush, fsync, rename. Nothing may be written after.
+  [[nodiscard]] Result<void> commit();
+
+ private:
+  AtomicFile() = default;
+  std::FILE* file_ = nullptr;
+  std::filesystem::path target_, temporary_;
+  uint64_t size_ = 0;
+};
+
+// Writes a whole file atomically.
+[[nodiscard]] Result<void> write_file(const std::filesystem::path& target, std::string_view bytes,
+                                      Overwrite overwrite);
+// Reads a whole file of at most `limit` bytes; kMissingInput, kIo or kLimit.
+[[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path, uint64_t limit);
+
+}  // namespace rehearse

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# What every target of ours is compiled with.
+option(REHEARSE_TESTS "Build the tests" OFF)
+option(REHEARSE_WERROR "Treat warnings in our own code as errors" ON)
+set(REHEARSE_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined")
+set(REHEARSE_COVERAGE OFF CACHE BOOL "Instrument for gcovr")
+
+add_library(rehearse_options INTERFACE)
+add_library(rehearse::options ALIAS rehearse_options)
+target_compile_features(rehearse_options INTERFACE cxx_std_20)
+# -ffp-contract=off: the same bytes out of debug and release builds.
+target_compile_options(rehearse_options INTERFACE
+  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
+  $<$<BOOL:${REHEARSE_WERROR}>:-Werror> -ffp-contract=off -fstack-protector-strong)
+target_compile_definitions(rehearse_options INTERFACE
+  $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS> $<$<NOT:$<CONFIG:Debug>>:_FORTIFY_SOURCE=2>)
+if(REHEARSE_SANITIZE)
+  target_compile_options(rehearse_options INTERFACE -fsanitize=${REHEARSE_SANITIZE}
+    -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  target_link_options(rehearse_options INTERFACE -fsanitize=${REHEARSE_SANITIZE})
+endif()
+if(REHEARSE_COVERAGE)
+  target_compile_options(rehearse_options INTERFACE --coverage -fprofile-update=atomic)
+  target_link_options(rehearse_options INTERFACE --coverage)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+# rehearse_room(name SOURCES... PROTOS... PUBLIC libs PRIVATE libs): one static library per folder.
+function(rehearse_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;PROTOS;PUBLIC;PRIVATE" ${ARGN})
+  if(NOT ROOM_SOURCES)
+    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp "")
+    set(ROOM_SOURCES ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp)
+  endif()
+  add_library(rehearse_${name} STATIC ${ROOM_SOURCES})
+  add_library(rehearse::${name} ALIAS rehearse_${name})
+  target_include_directories(rehearse_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(rehearse_${name} PUBLIC ${ROOM_PUBLIC} PRIVATE rehearse::options ${ROOM_PRIVATE})
+  if(ROOM_PROTOS)
+    rehearse_proto(rehearse_${name}_proto ${ROOM_PROTOS})
+    target_link_libraries(rehearse_${name} PUBLIC rehearse_${name}_proto)
+  endif()
+  target_precompile_headers(rehearse_${name} PRIVATE ${PROJECT_SOURCE_DIR}/base/cmake/precompiled.hpp)
+endfunction()

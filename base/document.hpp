@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// YAML documents onto protobuf messages and back, in one place, by reflection.
+//
+//   keys      field names; `-` and `_` are the same letter. An unknown key is an error that names the
+//             nearest right one. Enum values are written in kebab-case ("rail-optimised").
+//   scalars   checked against the field's type, unit and bounds (base/proto/options.proto).
+//   maps      YAML mappings. Repeated fields: sequences, or a single element.
+//   shorthand a scalar where a message is expected sets the message's (shorthand) field.
+//   like      a message with a `like` field starts from what the Catalogue returns for it; keys written
+//             beside `like` override it, a list replaces the inherited list.
+//
+// Every error carries file:line:column. Input is bounded: size, depth and aliases (limits below).
+// JSON is a subset of YAML and reads too. Pure functions; messages are the caller's.
+#pragma once
+
+#include <functional>
+#include <google/protobuf/message.h>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+
+namespace rehearse {
+
+constexpr size_t kMaxDocumentBytes = 16u << 20;
+constexpr int kMaxDocumentDepth = 64;
+
+// Resolves `like: id` for messages of the given type (already complete, itself without `like`).
+// Returns kMissingInput with the nearest known ids when there is no such entry.
+using Catalogue = std::function<Result<std::unique_ptr<google::protobuf::Message>>(
+    const google::protobuf::Descriptor& type, std::string_view id)>;
+
+// Reads `text` into `message` (merged over its present content). `name` is the file name used in places.
+[[nodiscard]] Result<void> read_document(std::string_view text, const std::string& name,
+                                         google::protobuf::Message& message,
+                                         const Catalogue& catalogue = {});
+// The same from a file; kMissingInput when it cannot be opened.
+[[nodiscard]] Result<void> read_document_file(const std::string& path,
+                                              google::protobuf::Message& message,
+                                              const Catalogue& catalogue = {});
+
+// Assigns one value by path: `nodes[1].nics[*].bandwidth=100Gbps`.
+//   name          a field;  name.key      an entry of a map field
+//   name[3]       index from 0;  name[8-15]  inclusive range;  name[*]  all
+//   name[text]    the element whose key field (option `key`, default "name") equals text
+//   name[f=text]  the elements whose field f equals text
+// An index past the end, an empty selection and an unknown name are errors; `where` is the path with
+// the offending part marked. The value is parsed as in a document. Returns how many fields were set.
+[[nodiscard]] Result<int> set_path(google::protobuf::Message& message, std::string_view path,
+                                   std::string_view value);
+
+// The message as YAML in field order, default values left out, quantities with units.
+[[nodiscard]] std::string write_document(const google::protobuf::Message& message);
+
+// The message as JSON: snake_case keys in field order, 64-bit integers as numbers, enums in kebab-case,
+// unset scalar fields included as their default unless they are `optional` or messages.
+[[nodiscard]] nlohmann::ordered_json to_json(const google::protobuf::Message& message);
+// The reverse of to_json (unknown keys are an error).
+[[nodiscard]] Result<void> from_json(const nlohmann::ordered_json& json,
+                                     google::protobuf::Message& message, const std::string& name);
+
+}  // namespace rehearse

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names and their nearest neighbours. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rehearse {
+
+// The candidate with the smallest edit distance to `name` (case-blind, `-` = `_`), or "" when none is
+// close enough to be a likely slip of the pen.
+[[nodiscard]] std::string nearest(std::string_view name, std::span<const std::string> candidates);
+
+// Splits at a character; empty parts are kept.
+[[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
+
+// "a, b and c".
+[[nodiscard]] std::string join_words(std::span<const std::string> words);
+
+// Ranks as ranges: {0,1,2,5} -> "0-2,5".
+[[nodiscard]] std::string format_ranks(std::span<const uint32_t> ranks);
+
+}  // namespace rehearse

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The links of an expanded platform: every piece of wire or bus whose bandwidth is shared, with its
+// capacity per direction, and which of them a transfer between two places crosses. Everything that moves
+// bytes in the simulation (NCCL, copies, storage) names links by LinkId.
+// Immutable once built; safe to share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "platforms/proto/platform.pb.h"
+
+namespace rehearse::platforms {
+
+using LinkId = uint32_t;
+constexpr LinkId kNoLink = UINT32_MAX;
+
+enum class LinkKind : uint8_t {
+  kNvlink,     // GPU <-> NVSwitch, or GPU <-> GPU where there is no switch
+  kPcie,       // device or switch <-> the PCIe element above
+  kHost,       // through a CPU: root complex, shared memory, link between sockets
+  kC2c,        // CPU <-> GPU coherent link
+  kNic,        // port <-> its leaf switch
+  kSwitch,     // leaf <-> spine and above
+  kInterface,  // IP interface <-> its network
+  kStorage,
+};
+
+struct Link {
+  std::string name;      // "node0/gpu3/nvlink-out", "node1/mlx5_0/tx", "leaf0-spine1"
+  LinkKind kind = LinkKind::kNvlink;
+  BytesPerSec capacity = 0;  // data sheet, one direction
+  Nanos latency = 0;
+  uint32_t node = UINT32_MAX;
+  bool down = false;
+};
+
+// A GPU of the platform.
+struct GpuRef {
+  uint32_t node = 0;
+  uint32_t gpu = 0;
+  bool operator==(const GpuRef&) const = default;
+  auto operator<=>(const GpuRef&) const = default;
+};
+
+class Links {
+ public:
+  static Result<Links> build(const pb::Platform& expanded);
+
+  [[nodiscard]] size_t size() const { return links_.size(); }
+  [[nodiscard]] const Link& operator[](LinkId id) const { return links_[id]; }
+  // kNoLink when there is none of that name.
+  [[nodiscard]] LinkId find(std::string_view name) const;
+
+  // Each appends the links crossed, in order, to `route`.
+  // GPU to GPU inside a node over NVLink; false when they are not joined by NVLink.
+  bool nvlink(GpuRef from, GpuRef to, std::vector<LinkId>& route) const;
+  // GPU to GPU inside a node over PCIe (peer to peer), up to their common PCIe element.
+  void pcie(GpuRef from, GpuRef to, std::vector<LinkId>& route) const;
+  // GPU to GPU inside a node through host memory.
+  void host(GpuRef from, GpuRef to, std::vector<LinkId>& route) const;
+  // GPU memory to a NIC of its node (out) and from a NIC to GPU memory (in); `direct` is GPUDirect RDMA,
+  // else the data passes through host memory.
+  void gpu_to_nic(GpuRef gpu, uint32_t nic, bool direct, std::vector<LinkId>& route) const;
+  void nic_to_gpu(uint32_t nic, GpuRef gpu, bool direct, std::vector<LinkId>& route) const;
+  // From the port of one NIC to the port of another through the fabric (tx, switches, rx). `flow` picks
+  // one of several equal paths where the fabric hashes, else all are used evenly.
+  void network(uint32_t node_a, uint32_t nic_a, uint32_t node_b, uint32_t nic_b, uint64_t flow,
+               std::vector<LinkId>& route) const;
+  // From host memory of one node to another over IP interfaces (index into Node.interfaces).
+  void sockets(uint32_t node_a, uint32_t interface_a, uint32_t node_b, uint32_t interface_b,
+               std::vector<LinkId>& route) const;
+  // GPU memory to host memory of its node and back (sockets stage through it).
+  void gpu_to_host(GpuRef gpu, std::vector<LinkId>& route) const;
+  void host_to_gpu(GpuRef gpu, std::vector<LinkId>& route) const;
+
+  // Number of PCIe elements between GPU and NIC, as NCCL classes it.
+  enum class Distance : uint8_t { kPix, kPxb, kPhb, kSys };
+  [[nodiscard]] Distance distance(GpuRef gpu, uint32_t nic) const;
+  [[nodiscard]] Distance distance(GpuRef a, GpuRef b) const;
+
+ private:
+  struct NodeLinks;
+  std::vector<Link> links_;
+  std::vector<NodeLinks> nodes_;
+};
+
+}  // namespace rehearse::platforms
