@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run to simulate, ready: the expanded document and the trace it replays. Everything that changes a
+// run goes through apply(); there is no other way in.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/finding.hpp"
+#include "base/reporter.hpp"
+#include "sim/proto/scenario.pb.h"
+#include "traces/model/trace.hpp"
+
+namespace rehearse::sim {
+
+struct Scenario {
+  pb::Scenario document;                        // expanded: one entry per node, GPU, NIC, rank
+  std::shared_ptr<const traces::Trace> trace;   // shared by all variants of a study, never changed
+  std::vector<pb::Patch> transforms;            // patches that act on the program, in order
+  std::vector<std::string> applied;             // every patch as text, in order
+  Findings findings;
+};
+
+struct ShippedScenario {
+  std::string name;
+  std::string description;
+};
+
+// The scenarios of sim/scenarios, by name.
+[[nodiscard]] Result<std::vector<ShippedScenario>> shipped_scenarios();
+
+// `what` is the name of a shipped scenario, a YAML file, or a .rtrace (defaults around it). Reads,
+// expands and checks it; a shipped or `synth` trace is generated on first use and cached. The document's
+// own patches are applied.
+[[nodiscard]] Result<Scenario> load_scenario(const std::string& what, Reporter& reporter);
+
+// Applies one patch: assignments edit the document at once, transforms are remembered for the replay.
+[[nodiscard]] Result<void> apply(Scenario& scenario, const pb::Patch& patch);
+
+// `path=value` as a patch, and YAML text (`slow-rank: {rank: 6, slowdown: 2.0}`) as one.
+[[nodiscard]] Result<pb::Patch> parse_assignment(std::string_view text);
+[[nodiscard]] Result<pb::Patch> parse_patch(std::string_view yaml, const std::string& where);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one door to the simulation: a scenario in, an outcome out. Deterministic: same scenario, same bytes.
+// SimGrid allows one engine per process, so each call runs in a forked child of its own and the caller's
+// process is left untouched; call it as often as needed.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/reporter.hpp"
+#include "sim/proto/outcome.pb.h"
+#include "sim/scenario/scenario.hpp"
+
+namespace rehearse::sim {
+
+// verdict, step times, culprits, waits, breakdown, links, communicators and findings are filled;
+// `symptom` is left to the classifier (faults/symptoms), which sees only the outcome.
+[[nodiscard]] Result<pb::Outcome> simulate(const Scenario& scenario, Reporter& reporter);
+
+}  // namespace rehearse::sim
