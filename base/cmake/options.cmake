@@ -3,6 +3,7 @@
 option(REHEARSE_TESTS "Build the tests" OFF)
 option(REHEARSE_WERROR "Treat warnings in our own code as errors" ON)
 set(REHEARSE_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined")
+option(REHEARSE_FUZZ "Build the fuzz targets (clang)" OFF)
 set(REHEARSE_COVERAGE OFF CACHE BOOL "Instrument for gcovr")
 
 add_library(rehearse_options INTERFACE)
