@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Output files that are whole or absent: written to a temporary name in the same folder, synced, then
-// renamed over the target. Dropping an AtomicFile without commit() removes the temporary.
+// Output files that are whole or absent: written to a temporary name in the same folder, synced,
+// then renamed over the target. Dropping an AtomicFile without commit() removes the temporary.
+// Pipes, devices and whatever stands under /dev (/dev/stdout) cannot be replaced and are written
+// directly.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -32,15 +35,21 @@ class AtomicFile {
 
  private:
   AtomicFile() = default;
+  void discard() noexcept;
+  [[nodiscard]] Result<void> publish();
+
   std::FILE* file_ = nullptr;
-  std::filesystem::path target_, temporary_;
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;  // empty: written directly
+  Overwrite overwrite_ = Overwrite::kRefuse;
   uint64_t size_ = 0;
 };
 
 // Writes a whole file atomically.
 [[nodiscard]] Result<void> write_file(const std::filesystem::path& target, std::string_view bytes,
                                       Overwrite overwrite);
-// Reads a whole file of at most `limit` bytes; kMissingInput, kIo or kLimit.
+// Reads a whole regular file of at most `limit` bytes; kMissingInput (absent, a folder, a pipe, no
+// permission), kIo or kLimit.
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path, uint64_t limit);
 
 }  // namespace rehearse
