@@ -124,7 +124,7 @@ build() {
   : >"$log"
   if ! (cd "$folder" && NINJA_STATUS='[%f/%t] ' ninja -j "$(jobs_here)" "$@" 2>&1) |
     follow "$log" "$preset"; then
-    sed -n '/^FAILED:/,$p' "$log" | head -n 200 >&2
+    grep -vE '^\[[0-9]+/' "$log" | head -n 200 >&2
     die 70 "the build of build/$preset failed (whole log: build/$preset/build.log)"
   fi
 }

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/context.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/units.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+Colour colour_of(const Arguments& arguments) {
+  const std::string word = arguments.options["color"].as<std::string>();
+  return word == "always" ? Colour::kAlways : word == "never" ? Colour::kNever : Colour::kAuto;
+}
+
+Talk talk_of(const Arguments& arguments) {
+  if (arguments.options.count("quiet") > 0) return Talk::kQuiet;
+  return arguments.options.count("verbose") > 0 ? Talk::kVerbose : Talk::kNormal;
+}
+
+}  // namespace
+
+Context::Context(const Verb& verb, Arguments arguments)
+    : verb_(verb),
+      arguments_(std::move(arguments)),
+      terminal_(Terminal::of(STDOUT_FILENO, colour_of(arguments_))),
+      reporter_(talk_of(arguments_)) {}
+
+bool Context::has(const std::string& option) const {
+  const auto& value = arguments_.options[option];
+  return !value.empty() && !value.defaulted();
+}
+
+std::optional<std::string> Context::output() const {
+  if (!has("output")) return std::nullopt;
+  return get<std::string>("output");
+}
+
+Overwrite Context::overwrite() const {
+  return has("force") ? Overwrite::kReplace : Overwrite::kRefuse;
+}
+
+Result<void> Context::print(std::string_view text) {
+  reporter_.clear();
+  if (const auto file = output()) return write_file(*file, text, overwrite());
+  return write_stdout(text);
+}
+
+Result<void> Context::print(const nlohmann::ordered_json& document) {
+  const auto replace = nlohmann::ordered_json::error_handler_t::replace;
+  return print(std::string_view(document.dump(2, ' ', false, replace) + "\n"));
+}
+
+void Context::show(const Findings& findings) {
+  if (quiet()) return;
+  reporter_.clear();
+  for (const Finding& row : findings.rows()) {
+    if (row.severity == Severity::kInfo && !verbose()) continue;
+    fmt::print(stderr, "{}: {} ({}), first at {}{}{}\n", name_of(row.severity), row.id,
+               format_count(row.count), row.first, row.advice.empty() ? "" : ": ", row.advice);
+  }
+}
+
+nlohmann::ordered_json findings_json(const Findings& findings) {
+  auto rows = nlohmann::ordered_json::array();
+  for (const Finding& row : findings.rows()) {
+    rows.push_back({{"id", row.id},
+                    {"severity", name_of(row.severity)},
+                    {"count", row.count},
+                    {"first", row.first},
+                    {"advice", row.advice}});
+  }
+  return rows;
+}
+
+Result<void> write_stdout(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
+    return {};
+  }
+  return fail(Code::kIo, fmt::format("cannot write: {}", std::strerror(errno)), "stdout",
+              "free some space or write somewhere else");
+}
+
+}  // namespace rehearse::cli

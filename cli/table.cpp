@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/table.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/text.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+constexpr int kGap = 2;
+constexpr int kNarrowest = 16;  // a wrapped column keeps this many
+
+std::string padded(const std::string& text, int width, Align align) {
+  const int missing = std::max(0, width - display_width(text));
+  const std::string blanks(static_cast<size_t>(missing), ' ');
+  return align == Align::kRight ? blanks + text : text + blanks;
+}
+
+void trim_right(std::string& line) {
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+}
+
+}  // namespace
+
+std::vector<std::string> wrap(const std::string& text, int width) {
+  if (width <= 0 || display_width(text) <= width) return {text};
+  std::vector<std::string> lines;
+  std::string line;
+  for (const std::string& word : split(text, ' ')) {
+    if (!line.empty() && display_width(line) + 1 + display_width(word) > width) {
+      lines.push_back(std::move(line));
+      line.clear();
+    }
+    if (!line.empty()) line += ' ';
+    line += word;
+  }
+  lines.push_back(std::move(line));
+  return lines;
+}
+
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+void Table::add(std::vector<std::string> cells) {
+  cells.resize(columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::text(const Terminal& terminal) const {
+  std::vector<int> widths;
+  bool headings = false;
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    int width = display_width(columns_[c].heading);
+    headings = headings || width > 0;
+    for (const auto& row : rows_) width = std::max(width, display_width(row[c]));
+    widths.push_back(width);
+  }
+  const int whole = std::accumulate(widths.begin(), widths.end(), 0) +
+                    kGap * (static_cast<int>(columns_.size()) - 1);
+  if (terminal.width() > 0 && whole > terminal.width() && !widths.empty()) {
+    auto widest = std::max_element(widths.begin(), widths.end());
+    *widest = std::max(kNarrowest, *widest - (whole - terminal.width()));
+  }
+
+  std::string out;
+  const auto put = [&](const std::vector<std::string>& cells, bool heading) {
+    std::vector<std::vector<std::string>> wrapped;
+    size_t height = 1;
+    for (size_t c = 0; c < cells.size(); ++c) {
+      wrapped.push_back(wrap(cells[c], widths[c]));
+      height = std::max(height, wrapped.back().size());
+    }
+    for (size_t l = 0; l < height; ++l) {
+      std::string line;
+      for (size_t c = 0; c < cells.size(); ++c) {
+        if (c > 0) line.append(kGap, ' ');
+        line += padded(l < wrapped[c].size() ? wrapped[c][l] : "", widths[c], columns_[c].align);
+      }
+      trim_right(line);
+      out += heading ? terminal.styled(Style::kBold, line) : line;
+      out += '\n';
+    }
+  };
+  if (headings) {
+    std::vector<std::string> cells;
+    for (const Column& column : columns_) cells.push_back(column.heading);
+    put(cells, true);
+  }
+  for (const auto& row : rows_) put(row, false);
+  return out;
+}
+
+}  // namespace rehearse::cli

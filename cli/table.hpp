@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Aligned columns. On a terminal that is too narrow the widest column is wrapped at words; in a
+// pipe nothing is ever cut or wrapped.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/terminal.hpp"
+
+namespace rehearse::cli {
+
+enum class Align { kLeft, kRight };
+
+struct Column {
+  std::string heading;
+  Align align = Align::kLeft;
+};
+
+class Table {
+ public:
+  explicit Table(std::vector<Column> columns);
+  // One cell per column; missing ones are empty.
+  void add(std::vector<std::string> cells);
+  // Headings (when there are any), then the rows; every line ends with a newline.
+  [[nodiscard]] std::string text(const Terminal& terminal) const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// `text` broken at spaces into lines of at most `width` columns; 0: one line.
+[[nodiscard]] std::vector<std::string> wrap(const std::string& text, int width);
+
+}  // namespace rehearse::cli

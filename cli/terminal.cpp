@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/terminal.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+volatile sig_atomic_t g_interrupts = 0;
+
+extern "C" void on_interrupt(int) {
+  if (g_interrupts != 0) _exit(static_cast<int>(Code::kInterrupted));
+  g_interrupts = 1;
+  alarm(2);
+}
+extern "C" void on_alarm(int) { _exit(static_cast<int>(Code::kInterrupted)); }
+
+bool set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+const char* sequence(Style style) {
+  switch (style) {
+    case Style::kPlain:
+      return "";
+    case Style::kBold:
+      return "\033[1m";
+    case Style::kDim:
+      return "\033[2m";
+    case Style::kRed:
+      return "\033[31m";
+    case Style::kGreen:
+      return "\033[32m";
+    case Style::kYellow:
+      return "\033[33m";
+    case Style::kCyan:
+      return "\033[36m";
+  }
+  return "";
+}
+
+}  // namespace
+
+Terminal Terminal::of(int descriptor, Colour colour) {
+  Terminal terminal;
+  terminal.is_terminal_ = isatty(descriptor) != 0;
+  if (terminal.is_terminal_) {
+    winsize size{};
+    terminal.width_ =
+        ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  }
+  const char* term = std::getenv("TERM");
+  const bool dumb = term == nullptr || std::string_view(term) == "dumb";
+  terminal.colour_ =
+      colour == Colour::kAlways ||
+      (colour == Colour::kAuto && terminal.is_terminal_ && !dumb && !set("NO_COLOR"));
+  return terminal;
+}
+
+std::string Terminal::styled(Style style, std::string_view text) const {
+  if (!colour_ || style == Style::kPlain || text.empty()) return std::string(text);
+  return fmt::format("{}{}\033[0m", sequence(style), text);
+}
+
+TerminalReporter::TerminalReporter(Talk talk)
+    : talk_(talk), terminal_(Terminal::of(STDERR_FILENO, Colour::kNever)) {}
+
+TerminalReporter::~TerminalReporter() { clear(); }
+
+void TerminalReporter::progress(std::string_view what, uint64_t done, uint64_t total) {
+  if (talk_ == Talk::kQuiet || !terminal_.is_terminal()) return;
+  const auto now = Clock::now();
+  if (what != what_) {
+    what_ = what;
+    begin_ = last_ = now;
+    return;  // what is done within a moment needs no bar
+  }
+  if (now - last_ < std::chrono::milliseconds(100)) return;
+  last_ = now;
+  const double seconds = std::chrono::duration<double>(now - begin_).count();
+  const std::string line = progress_line(what, done, total, seconds, terminal_.width());
+  fmt::print(stderr, "\r{}\033[K", line);
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+void TerminalReporter::note(std::string_view text) {
+  if (talk_ == Talk::kQuiet || (talk_ == Talk::kNormal && !terminal_.is_terminal())) return;
+  clear();
+  fmt::print(stderr, "{}\n", text);
+}
+
+bool TerminalReporter::interrupted() const { return interrupt_requested(); }
+
+void TerminalReporter::clear() {
+  if (!drawn_) return;
+  fmt::print(stderr, "\r\033[K");
+  std::fflush(stderr);
+  drawn_ = false;
+}
+
+std::string progress_line(std::string_view what, uint64_t done, uint64_t total, double seconds,
+                          int width) {
+  if (total == 0) return fmt::format("{} {}", what, format_count(done));
+  done = std::min(done, total);
+  const double share = static_cast<double>(done) / static_cast<double>(total);
+  std::string tail = fmt::format("{:3.0f} %", 100 * share);
+  if (done > 0 && done < total && seconds > 1) {
+    tail += fmt::format(" {:.0f} s left", std::ceil(seconds / share - seconds));
+  }
+  const std::string head =
+      fmt::format("{} {} of {}", what, format_count(done), format_count(total));
+  const int room = std::min(40, width - display_width(head) - display_width(tail) - 5);
+  if (room < 8) return fmt::format("{} {}", head, tail);
+  const int filled = static_cast<int>(share * room);
+  return fmt::format("{} [{:#<{}}{: <{}}] {}", head, "", filled, "", room - filled, tail);
+}
+
+std::string sparkline(std::span<const double> values) {
+  static constexpr std::array<const char*, 8> kBlocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, value);
+  std::string out;
+  for (const double value : values) {
+    const double share = largest > 0 ? std::clamp(value / largest, 0.0, 1.0) : 0.0;
+    out += kBlocks[std::min<size_t>(7, static_cast<size_t>(share * 8))];
+  }
+  return out;
+}
+
+int display_width(std::string_view text) {
+  int width = 0;
+  for (const char c : text) width += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;
+  return width;
+}
+
+void catch_interrupts() {
+  struct sigaction action {};
+  sigemptyset(&action.sa_mask);
+  action.sa_handler = on_interrupt;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  action.sa_handler = on_alarm;
+  sigaction(SIGALRM, &action, nullptr);
+  action.sa_handler = SIG_DFL;
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
+bool interrupt_requested() { return g_interrupts != 0; }
+
+}  // namespace rehearse::cli

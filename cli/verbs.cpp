@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verbs.hpp"
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
+namespace rehearse::cli {
+
+const std::vector<Verb>& verbs() {
+  static const std::vector<Verb> list = {
+      help_verb(),
+      completion_verb(),
+      man_verb(),
+  };
+  return list;
+}
+
+const Verb* find_verb(const std::string& name) {
+  for (const Verb& verb : verbs()) {
+    if (verb.name == name) return &verb;
+  }
+  return nullptr;
+}
+
+Result<const Verb*> known_verb(const std::string& name) {
+  if (const Verb* verb = find_verb(name)) return verb;
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs()) names.push_back(verb.name);
+  const std::string near = nearest(name, names);
+  return fail(Code::kUsage, fmt::format("unknown verb '{}'", name), "",
+              near.empty() ? "rehearse help" : fmt::format("did you mean {}?", near));
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function per verb, each in a file of its own; cli/verbs.cpp puts them in order.
+#pragma once
+
+#include <string>
+
+#include "cli/verb.hpp"
+
+namespace rehearse::cli {
+
+Verb completion_verb();
+Verb help_verb();
+Verb man_verb();
+
+// The verb of that name, or kUsage with the nearest one.
+[[nodiscard]] Result<const Verb*> known_verb(const std::string& name);
+
+}  // namespace rehearse::cli

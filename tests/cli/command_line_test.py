@@ -1,0 +1,196 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The contract of the command line: exit codes, errors, --json, -o, colour, silence in a pipe.
+
+Usage: command_line_test.py PROGRAM [unittest arguments]
+"""
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+PROGRAM = str(Path(sys.argv.pop(1)).resolve()) if len(sys.argv) > 1 else "rehearse"
+
+
+def rehearse(*words, **options):
+    environment = {**os.environ, **options.pop("env", {})}
+    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, env=environment, timeout=120,
+                          **options)
+
+
+def on_terminal(*words, env=None):
+    """Runs with stdout and stderr on a pseudo-terminal; returns what was written there."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([PROGRAM, *words], stdout=slave, stderr=slave, stdin=subprocess.DEVNULL,
+                               env={**os.environ, "TERM": "xterm", **(env or {})})
+    os.close(slave)
+    text = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        text += part
+    process.wait(timeout=120)
+    os.close(master)
+    return text.decode()
+
+
+def verbs():
+    return [verb["name"] for verb in json.loads(rehearse("help", "--json").stdout)["verbs"]]
+
+
+class Errors(unittest.TestCase):
+    def test_no_verb_is_a_usage_error_that_shows_the_overview(self):
+        done = rehearse()
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("usage:", done.stderr)
+
+    def test_an_unknown_verb_names_the_nearest(self):
+        done = rehearse("hlep")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("unknown verb 'hlep'", done.stderr)
+        self.assertIn("fix: did you mean help?", done.stderr)
+
+    def test_an_unknown_option_names_the_nearest_on_every_verb(self):
+        for verb in verbs():
+            done = rehearse(verb, "--jsn")
+            self.assertEqual(done.returncode, 2, verb)
+            self.assertEqual(done.stdout, "", verb)
+            self.assertIn("did you mean --json?", done.stderr, verb)
+
+    def test_an_option_is_not_guessed_from_its_beginning(self):
+        self.assertEqual(rehearse("help", "--exampl").returncode, 2)
+
+    def test_an_option_before_the_verb_is_refused(self):
+        self.assertEqual(rehearse("--json", "help").returncode, 2)
+
+    def test_too_many_and_too_few_arguments_are_usage_errors(self):
+        self.assertIn("SHELL is missing", rehearse("completion").stderr)
+        self.assertIn("one argument too many", rehearse("completion", "bash", "zsh").stderr)
+        self.assertIn("did you mean fish?", rehearse("completion", "fihs").stderr)
+
+    def test_json_gives_an_error_document(self):
+        done = rehearse("completion", "tcsh", "--json")
+        self.assertEqual(done.returncode, 2)
+        document = json.loads(done.stdout)
+        self.assertEqual(list(document), ["schema", "error"])
+        self.assertEqual(document["schema"], "rehearse.error/1")
+        self.assertEqual(list(document["error"]), ["code", "what", "where", "fix"])
+        self.assertEqual(document["error"]["code"], "usage")
+        self.assertTrue(done.stderr.startswith("rehearse: completion: "))
+
+    def test_a_wrong_colour_is_refused(self):
+        self.assertEqual(rehearse("help", "--color", "sometimes").returncode, 2)
+
+    def test_a_full_disk_is_an_io_error(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PROGRAM, "man"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 74)
+        self.assertIn("stdout: cannot write", done.stderr)
+
+    def test_a_reader_that_goes_away_is_no_error(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([PROGRAM, "man"], stdout=writer, stderr=subprocess.PIPE)
+        os.close(writer)
+        self.assertEqual(done.returncode, -signal.SIGPIPE)
+        self.assertEqual(done.stderr, b"")
+
+
+class Output(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.file = Path(self.folder.name) / "out"
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def test_a_file_is_written_whole_and_nothing_else_is_left(self):
+        self.assertEqual(rehearse("man", "-o", str(self.file)).returncode, 0)
+        self.assertEqual(self.file.read_text(), rehearse("man").stdout)
+        self.assertEqual(os.listdir(self.folder.name), ["out"])
+
+    def test_a_file_is_not_overwritten_without_force(self):
+        self.file.write_text("mine")
+        done = rehearse("man", "-o", str(self.file))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--force", done.stderr)
+        self.assertEqual(self.file.read_text(), "mine")
+        self.assertEqual(rehearse("man", "-o", str(self.file), "--force").returncode, 0)
+        self.assertNotEqual(self.file.read_text(), "mine")
+
+    def test_a_folder_that_does_not_exist_is_an_io_error(self):
+        done = rehearse("man", "-o", self.folder.name + "/no/such/file")
+        self.assertEqual(done.returncode, 74)
+        self.assertIn("create the folder first", done.stderr)
+
+
+class Text(unittest.TestCase):
+    def test_version(self):
+        self.assertRegex(rehearse("--version").stdout, r"^rehearse \d+\.\d+\.\d+\n$")
+
+    def test_every_verb_has_help_with_an_example(self):
+        for verb in verbs():
+            done = rehearse(verb, "--help")
+            self.assertEqual(done.returncode, 0, verb)
+            self.assertIn("examples:\n  # ", done.stdout)
+            self.assertIn("./rehearse " + verb, done.stdout)
+            self.assertEqual(done.stdout, rehearse("help", verb).stdout)
+
+    def test_help_in_a_pipe_has_no_colour_and_fits_a_page(self):
+        for verb in verbs():
+            text = rehearse(verb, "--help").stdout
+            self.assertNotIn("\033", text)
+
+    def test_a_terminal_gets_colour_unless_NO_COLOR_is_set(self):
+        self.assertIn("\033[1m", on_terminal("help", "man", env={"NO_COLOR": ""}))
+        self.assertNotIn("\033", on_terminal("help", "man", env={"NO_COLOR": "1"}))
+        self.assertNotIn("\033", on_terminal("help", "man", "--color", "never", env={"NO_COLOR": ""}))
+
+    def test_colour_can_be_forced_into_a_pipe(self):
+        done = rehearse("help", "man", "--color", "always", env={"NO_COLOR": "1"})
+        self.assertIn("\033[1m", done.stdout)
+
+    def test_completion_knows_every_verb_and_option(self):
+        table = json.loads(rehearse("help", "--json").stdout)
+        for shell in ("bash", "zsh", "fish"):
+            script = rehearse("completion", shell).stdout
+            for verb in table["verbs"]:
+                self.assertIn(verb["name"], script)
+                for option in verb["options"]:
+                    name = option["name"][2:]
+                    self.assertIn("-l " + name if shell == "fish" else "--" + name, script)
+
+    def test_bash_completes_verbs_options_and_words(self):
+        def complete(*words):
+            script = ('source <("$0" completion bash); COMP_WORDS=(rehearse "$@"); '
+                      'COMP_CWORD=$#; _rehearse; printf "%s\\n" "${COMPREPLY[@]}"')
+            done = subprocess.run(["bash", "-c", script, PROGRAM, *words], capture_output=True, text=True,
+                                  cwd="/proc/self/task")
+            self.assertEqual(done.stderr, "")
+            return done.stdout.split()
+        self.assertEqual(complete("compl"), ["completion"])
+        self.assertEqual(complete("man", "--for"), ["--force"])
+        self.assertEqual(complete("completion", "zs"), ["zsh"])
+
+    def test_the_man_page_names_every_verb_option_and_exit_code(self):
+        page = rehearse("man").stdout.replace("\\-", "-")
+        for verb in json.loads(rehearse("help", "--json").stdout)["verbs"]:
+            self.assertIn(".SS rehearse " + verb["name"], page)
+            for option in verb["options"]:
+                self.assertIn("\\fB" + option["name"], page)
+        for code in (0, 1, 2, 65, 66, 70, 74, 75, 130):
+            self.assertIn(f"\n.B {code}\n", page)
+
+
+if __name__ == "__main__":
+    unittest.main()

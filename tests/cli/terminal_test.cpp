@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/terminal.hpp"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+using namespace rehearse::cli;
+
+TEST_CASE("a sparkline scales from nothing to the largest value", "[cli]") {
+  CHECK(sparkline(std::vector<double>{0, 1, 2, 4}) == "▁▃▅█");
+  CHECK(sparkline(std::vector<double>{0, 0}) == "▁▁");
+  CHECK(sparkline({}).empty());
+}
+
+TEST_CASE("a progress bar shows share and time left and fits the terminal", "[cli]") {
+  CHECK(progress_line("ranks", 512, 1024, 3, 60) ==
+        "ranks 512 of 1,024 [###########            ]  50 % 3 s left");
+  CHECK(display_width(progress_line("ranks", 512, 1024, 3, 60)) <= 60);
+  CHECK(progress_line("ranks", 512, 1024, 3, 20) == "ranks 512 of 1,024  50 % 3 s left");
+  CHECK(progress_line("bytes", 4096, 0, 3, 80) == "bytes 4,096");
+  CHECK(progress_line("ranks", 9, 8, 3, 24) == "ranks 8 of 8 100 %");
+}
+
+TEST_CASE("a pipe has no width and no colour of its own", "[cli]") {
+  const Terminal pipe = Terminal::of(-1, Colour::kAuto);
+  CHECK(pipe.width() == 0);
+  CHECK_FALSE(pipe.is_terminal());
+  CHECK(pipe.styled(Style::kRed, "x") == "x");
+  CHECK(Terminal::of(-1, Colour::kAlways).styled(Style::kRed, "x") == "\033[31mx\033[0m");
+}
