@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/fabric/fabric.hpp"
+
+#include <algorithm>
+
+#include "sim/fabric/folding.hpp"
+
+namespace rehearse::sim {
+
+Fabric::Fabric(std::vector<BytesPerSec> capacities)
+    : capacities_(std::move(capacities)), kept_(capacities_.size(), false) {}
+
+RouteId Fabric::add_route(std::span<const LinkWeight> route) {
+  std::vector<LinkWeight> sorted(route.begin(), route.end());
+  std::sort(sorted.begin(), sorted.end(),
+            [](const LinkWeight& a, const LinkWeight& b) { return a.link < b.link; });
+  size_t n = 0;
+  for (const LinkWeight& use : sorted) {
+    if (n > 0 && sorted[n - 1].link == use.link) {
+      sorted[n - 1].weight += use.weight;
+    } else {
+      sorted[n++] = use;
+    }
+  }
+  sorted.resize(n);
+  uint64_t hash = 1469598103934665603u;
+  for (const LinkWeight& use : sorted) {
+    hash = (hash ^ use.link) * 1099511628211u;
+    hash = (hash ^ use.weight) * 1099511628211u;
+  }
+  std::vector<RouteId>& same = route_ids_[hash];
+  for (RouteId id : same) {
+    if (routes_[id] == sorted) return id;
+  }
+  const auto id = static_cast<RouteId>(routes_.size());
+  routes_.push_back(std::move(sorted));
+  route_bytes_.push_back(0);
+  same.push_back(id);
+  return id;
+}
+
+void Fabric::keep(LinkId link) { kept_[link] = true; }
+
+void Fabric::push(Timer timer) {
+  const bool first = timers_.empty() || timers_.front() > timer;
+  timers_.push_back(timer);
+  std::push_heap(timers_.begin(), timers_.end(), std::greater<>());
+  if (first && listener_ != nullptr) wake_at(timer.when);
+}
+
+void Fabric::timer(Nanos when, uint64_t tag) {
+  ++counters_.timers;
+  push({std::max(when, now_), order_++, tag, false});
+}
+
+void Fabric::start(RouteId route, double bytes, uint64_t tag) {
+  ++counters_.flows;
+  if (!(bytes > 0) || folded_[route].constraints.empty()) {
+    push({now_, order_++, tag, true});
+    return;
+  }
+  if (folded_[route].down) {
+    ++stalled_;
+    return;
+  }
+  route_bytes_[route] += bytes;
+  start_flow(route, bytes, tag);
+}
+
+Nanos Fabric::next_timer() const { return timers_.empty() ? -1 : timers_.front().when; }
+
+void Fabric::fire_timers(Nanos now) {
+  now_ = std::max(now_, now);
+  while (!timers_.empty() && timers_.front().when <= now_) {
+    const Timer timer = timers_.front();
+    std::pop_heap(timers_.begin(), timers_.end(), std::greater<>());
+    timers_.pop_back();
+    if (timer.flow) {
+      listener_->on_flow_end(timer.tag);
+    } else {
+      listener_->on_timer(timer.tag);
+    }
+  }
+  if (!timers_.empty()) wake_at(timers_.front().when);
+}
+
+void Fabric::end_flow(Nanos now, uint64_t tag) {
+  now_ = std::max(now_, now);
+  listener_->on_flow_end(tag);
+}
+
+Result<void> Fabric::run(FabricListener& listener) {
+  Folding folding = fold(capacities_, routes_, kept_);
+  std::vector<Constraint> constraints;
+  for (BytesPerSec capacity : folding.capacity) constraints.push_back({capacity});
+  folded_.resize(routes_.size());
+  for (size_t r = 0; r < routes_.size(); ++r) {
+    folded_[r].constraints = std::move(folding.routes[r]);
+    counters_.route_entries += folded_[r].constraints.size();
+    for (const LinkWeight& use : folded_[r].constraints) {
+      if (!(constraints[use.link].capacity > 0)) folded_[r].down = true;
+    }
+  }
+  counters_.constraints = constraints.size();
+  if (auto ready = prepare(constraints, folded_); !ready) return ready;
+  listener_ = &listener;
+  if (!timers_.empty()) wake_at(timers_.front().when);
+  auto done = run_clock();
+  listener_ = nullptr;
+  return done;
+}
+
+std::vector<double> Fabric::bytes_by_link() const {
+  std::vector<double> bytes(capacities_.size(), 0);
+  for (size_t r = 0; r < routes_.size(); ++r) {
+    for (const LinkWeight& use : routes_[r]) bytes[use.link] += route_bytes_[r] * use.weight;
+  }
+  return bytes;
+}
+
+}  // namespace rehearse::sim

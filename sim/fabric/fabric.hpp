@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that shares bandwidth, behind a narrow seam. A Fabric knows links with capacities,
+// routes over them, a clock with timers, and flows that share links max-min fairly. It does not
+// know ranks, collectives or NCCL.
+//
+// A route lists links with weights: a flow of rate r takes weight * r of each link. So one flow can
+// stand for all rings of a collective (r = rate of one ring, weight = rings through that link), and
+// fairness is between rings, as it is between the connections of a network card.
+//
+// Two implementations: SimGridFabric (the one that runs) and ReferenceFabric (a plain exact solver,
+// for tests at the seam and as the floor in benchmarks). Same input, same order of events.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "platforms/model/links.hpp"
+
+namespace rehearse::sim {
+
+using platforms::LinkId;
+using RouteId = uint32_t;
+
+struct LinkWeight {
+  LinkId link = 0;
+  uint32_t weight = 1;
+  bool operator==(const LinkWeight&) const = default;
+};
+
+// Told what happened; may start flows and timers from inside the call. Events at the same
+// nanosecond come in the order in which their timers were set.
+class FabricListener {
+ public:
+  virtual ~FabricListener() = default;
+  virtual void on_timer(uint64_t tag) = 0;
+  virtual void on_flow_end(uint64_t tag) = 0;
+};
+
+class Fabric {
+ public:
+  // Capacities in bytes per second by LinkId; 0 is a link that is down.
+  explicit Fabric(std::vector<BytesPerSec> capacities);
+  virtual ~Fabric() = default;
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+
+  // Before run(): declares a route; equal routes share an id. Weights of a link named twice add up.
+  RouteId add_route(std::span<const LinkWeight> route);
+  // Before run(): keeps a link a constraint of its own. Without it, links that carry the same
+  // routes in the same proportion are folded into one (folding.hpp).
+  void keep(LinkId link);
+
+  // Simulated time of the event being handled.
+  [[nodiscard]] Nanos now() const { return now_; }
+  // Calls on_timer(tag) at `when` (not before now).
+  void timer(Nanos when, uint64_t tag);
+  // Starts a flow of `bytes` (per unit of weight) now; on_flow_end(tag) when it is through. A flow
+  // over a link that is down never ends and is counted in stalled().
+  void start(RouteId route, double bytes, uint64_t tag);
+
+  // Runs until no timer is set and no flow moves.
+  [[nodiscard]] Result<void> run(FabricListener& listener);
+
+  // Flows that will never end because a link on their way is down.
+  [[nodiscard]] uint64_t stalled() const { return stalled_; }
+  // Bytes that have been put on each link so far.
+  [[nodiscard]] std::vector<double> bytes_by_link() const;
+  // How much work the run was: for tests of growth.
+  struct Counters {
+    uint64_t timers = 0;
+    uint64_t flows = 0;
+    uint64_t constraints = 0;    // after folding
+    uint64_t route_entries = 0;  // links on all routes after folding
+  };
+  [[nodiscard]] Counters counters() const { return counters_; }
+
+ protected:
+  // A folded route: constraints with weights.
+  struct Constraint {
+    BytesPerSec capacity = 0;
+  };
+  struct FoldedRoute {
+    std::vector<LinkWeight> constraints;  // `link` is an index into the constraints
+    bool down = false;
+  };
+
+  // Called once before the first event.
+  virtual Result<void> prepare(const std::vector<Constraint>& constraints,
+                               const std::vector<FoldedRoute>& routes) = 0;
+  virtual void start_flow(RouteId route, double bytes, uint64_t tag) = 0;
+  // Runs the clock; calls fire_timers() at the dates asked for by wake_at() and end_flow() at ends.
+  virtual Result<void> run_clock() = 0;
+  // The earliest timer is now at `when`.
+  virtual void wake_at(Nanos when) = 0;
+
+  void fire_timers(Nanos now);
+  void end_flow(Nanos now, uint64_t tag);
+  [[nodiscard]] Nanos next_timer() const;  // -1: none
+
+ private:
+  struct Timer {
+    Nanos when;
+    uint64_t order;
+    uint64_t tag;
+    bool flow;  // end of a flow without bytes
+    bool operator>(const Timer& o) const {
+      return when != o.when ? when > o.when : order > o.order;
+    }
+  };
+  void push(Timer timer);
+
+  std::vector<BytesPerSec> capacities_;
+  std::vector<std::vector<LinkWeight>> routes_;
+  std::vector<bool> kept_;
+  std::vector<FoldedRoute> folded_;
+  std::vector<double> route_bytes_;
+  std::vector<Timer> timers_;                                     // heap
+  std::unordered_map<uint64_t, std::vector<RouteId>> route_ids_;  // by hash
+  FabricListener* listener_ = nullptr;
+  Nanos now_ = 0;
+  uint64_t order_ = 0;
+  uint64_t stalled_ = 0;
+  Counters counters_;
+};
+
+[[nodiscard]] std::unique_ptr<Fabric> make_simgrid_fabric(std::vector<BytesPerSec> capacities);
+[[nodiscard]] std::unique_ptr<Fabric> make_reference_fabric(std::vector<BytesPerSec> capacities);
+
+}  // namespace rehearse::sim

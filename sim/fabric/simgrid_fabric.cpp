@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fabric on SimGrid: every folded constraint is a link, every route a pair of pseudo-hosts
+// joined by the links it uses (a link of weight w stands w times), every flow a communication
+// between them. No actors: completion callbacks and one timer at the earliest date asked for.
+//
+// What is switched off and why (SimGrid 3.32): TCP window limit and latency-weighted sharing (they
+// are not how RDMA shares), cross traffic (links here are one-way), the LV08 factors (CM02 has
+// none). Links have latency 0; latency is a timer before the flow.
+#include <xbt/log.h>
+
+#include <cmath>
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/s4u.hpp>
+
+#include "sim/fabric/fabric.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+namespace sg = simgrid::s4u;
+
+// SimGrid counts whole bytes; flows of a few bytes per ring need finer grains.
+constexpr double kGrain = 1024.0;
+// Routes per zone: a zone's table grows with the square of its hosts.
+constexpr size_t kRoutesPerZone = 32;
+
+class SimGridFabric final : public Fabric {
+ public:
+  using Fabric::Fabric;
+
+ private:
+  struct Flow {
+    sg::CommPtr comm;
+    uint64_t tag = 0;
+  };
+
+  Result<void> prepare(const std::vector<Constraint>& constraints,
+                       const std::vector<FoldedRoute>& routes) override {
+    try {
+      build(constraints, routes);
+    } catch (const std::exception& e) {
+      return fail(Code::kInternal, std::string("SimGrid refused the platform: ") + e.what());
+    }
+    return {};
+  }
+
+  void build(const std::vector<Constraint>& constraints, const std::vector<FoldedRoute>& routes) {
+    xbt_log_control_set("root.thres:critical");
+    // Lives as long as the process: SimGrid's static destructors do not like it otherwise.
+    static int argc = 1;
+    static char name[] = "rehearse";
+    static char* argv[] = {name, nullptr};
+    engine_ = new sg::Engine(&argc, argv);  // NOLINT: owned by SimGrid
+    sg::Engine::set_config("network/model:CM02");
+    sg::Engine::set_config("network/TCP-gamma:0");
+    sg::Engine::set_config("network/crosstraffic:0");
+    sg::NetZone* root = sg::create_full_zone("root");
+    std::vector<sg::Link*> links;
+    sg::NetZone* zone = nullptr;
+    std::vector<size_t> linked_in(constraints.size(), SIZE_MAX);
+    links.reserve(constraints.size());
+    for (size_t c = 0; c < constraints.size(); ++c) {
+      // A link of no capacity is on no route that starts; SimGrid wants a positive number.
+      const double capacity = constraints[c].capacity > 0 ? constraints[c].capacity * kGrain : 1.0;
+      links.push_back(root->create_link("l" + std::to_string(c), capacity));
+    }
+    for (size_t r = 0; r < routes.size(); ++r) {
+      if (r % kRoutesPerZone == 0) {
+        if (zone != nullptr) zone->seal();
+        zone = sg::create_full_zone("z" + std::to_string(r));
+        zone->set_parent(root);
+      }
+      sg::Host* from = zone->create_host("a" + std::to_string(r), 1.0);
+      sg::Host* to = zone->create_host("b" + std::to_string(r), 1.0);
+      std::vector<sg::LinkInRoute> path;
+      for (const LinkWeight& use : routes[r].constraints) {
+        for (uint32_t w = 0; w < use.weight; ++w) path.emplace_back(links[use.link]);
+      }
+      zone->add_route(from->get_netpoint(), to->get_netpoint(), nullptr, nullptr, path, false);
+      ends_.emplace_back(from, to);
+    }
+    if (zone != nullptr) zone->seal();
+    for (sg::Link* link : links) link->seal();
+    root->seal();
+    engine_->seal_platform();
+    sg::Activity::on_completion_cb([this](const sg::Activity& activity) { completed(activity); });
+  }
+
+  void start_flow(RouteId route, double bytes, uint64_t tag) override {
+    size_t slot = flows_.size();
+    if (!free_.empty()) {
+      slot = free_.back();
+      free_.pop_back();
+    } else {
+      flows_.emplace_back();
+    }
+    sg::CommPtr comm = sg::Comm::sendto_init(ends_[route].first, ends_[route].second);
+    const double grains = std::max(1.0, std::nearbyint(bytes * kGrain));
+    comm->set_payload_size(static_cast<uint64_t>(grains));
+    flows_[slot] = {comm, tag};
+    slots_[comm.get()] = slot;
+    comm->vetoable_start();
+  }
+
+  void completed(const sg::Activity& activity) {
+    const auto at = slots_.find(&activity);
+    if (at == slots_.end()) return;
+    const size_t slot = at->second;
+    const uint64_t tag = flows_[slot].tag;
+    ended_.push_back(std::move(flows_[slot].comm));  // SimGrid still holds the activity's memory
+    slots_.erase(at);
+    free_.push_back(slot);
+    end_flow(to_nanos(sg::Engine::get_clock()), tag);
+    if (ended_.size() > 256) ended_.erase(ended_.begin(), ended_.end() - 64);
+  }
+
+  void wake_at(Nanos when) override {
+    if (armed_ >= 0 && armed_ <= when) return;
+    armed_ = when;
+    const double date = std::max(static_cast<double>(when) * 1e-9, sg::Engine::get_clock());
+    simgrid::kernel::timer::Timer::set(date, [this, when] {
+      if (armed_ != when) return;  // an earlier one took over
+      armed_ = -1;
+      fire_timers(when);
+    });
+  }
+
+  Result<void> run_clock() override {
+    try {
+      engine_->run();
+    } catch (const std::exception& e) {
+      return fail(Code::kInternal, std::string("SimGrid stopped: ") + e.what());
+    }
+    return {};
+  }
+
+  // The one conversion of SimGrid's seconds to nanoseconds, rounding half to even.
+  static Nanos to_nanos(double seconds) {
+    return static_cast<Nanos>(std::nearbyint(seconds * 1e9));
+  }
+
+  sg::Engine* engine_ = nullptr;
+  std::vector<std::pair<sg::Host*, sg::Host*>> ends_;
+  std::vector<Flow> flows_;
+  std::vector<size_t> free_;
+  std::unordered_map<const sg::Activity*, size_t> slots_;
+  std::vector<sg::CommPtr> ended_;
+  Nanos armed_ = -1;
+};
+
+}  // namespace
+
+std::unique_ptr<Fabric> make_simgrid_fabric(std::vector<BytesPerSec> capacities) {
+  return std::make_unique<SimGridFabric>(std::move(capacities));
+}
+
+}  // namespace rehearse::sim

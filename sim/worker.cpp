@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/worker.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+namespace rehearse::sim {
+namespace {
+
+// Frames on the pipe: one letter, eight bytes of length, the payload.
+enum Frame : char { kProgress = 'p', kNote = 'n', kAnswer = 'a', kError = 'e' };
+
+bool write_all(int fd, const char* data, size_t size) {
+  while (size > 0) {
+    const ssize_t n = ::write(fd, data, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    data += n;
+    size -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+void send(int fd, Frame frame, const std::string& payload) {
+  std::string bytes(1, frame);
+  const uint64_t size = payload.size();
+  bytes.append(reinterpret_cast<const char*>(&size), sizeof size);
+  write_all(fd, bytes.data(), bytes.size()) && write_all(fd, payload.data(), payload.size());
+}
+
+// Strings and numbers in one payload, each with its length before it.
+void put(std::string& out, const std::string& text) {
+  const uint64_t size = text.size();
+  out.append(reinterpret_cast<const char*>(&size), sizeof size);
+  out += text;
+}
+
+std::string take(std::string_view& in) {
+  uint64_t size = 0;
+  if (in.size() < sizeof size) return {};
+  std::memcpy(&size, in.data(), sizeof size);
+  in.remove_prefix(sizeof size);
+  size = std::min<uint64_t>(size, in.size());
+  std::string text(in.substr(0, size));
+  in.remove_prefix(size);
+  return text;
+}
+
+class PipeReporter final : public Reporter {
+ public:
+  explicit PipeReporter(int fd) : fd_(fd) {}
+  void progress(std::string_view what, uint64_t done, uint64_t total) override {
+    std::string payload;
+    put(payload, std::string(what));
+    put(payload, std::to_string(done));
+    put(payload, std::to_string(total));
+    send(fd_, kProgress, payload);
+  }
+  void note(std::string_view text) override { send(fd_, kNote, std::string(text)); }
+
+ private:
+  int fd_;
+};
+
+[[noreturn]] void child(int fd, const std::function<Result<std::string>(Reporter&)>& work) {
+  PipeReporter reporter(fd);
+  Result<std::string> answer = fail(Code::kInternal, "the simulation did not finish");
+  try {
+    answer = work(reporter);
+  } catch (const std::bad_alloc&) {
+    answer =
+        fail(Code::kLimit, "out of memory", {}, "use fewer ranks or steps, or a larger machine");
+  } catch (const std::exception& e) {
+    answer = fail(Code::kInternal, std::string("unexpected: ") + e.what());
+  }
+  if (answer) {
+    send(fd, kAnswer, *answer);
+  } else {
+    std::string payload;
+    put(payload, std::to_string(static_cast<int>(answer.error().code)));
+    put(payload, answer.error().what);
+    put(payload, answer.error().where);
+    put(payload, answer.error().fix);
+    send(fd, kError, payload);
+  }
+  // SimGrid's static destructors are not for us.
+  ::_exit(0);
+}
+
+struct Parent {
+  std::string buffer;
+  Result<std::string> answer = fail(Code::kInternal, "no answer");
+  bool answered = false;
+
+  void handle(Frame frame, std::string_view payload, Reporter& reporter) {
+    switch (frame) {
+      case kProgress: {
+        const std::string what = take(payload);
+        const uint64_t done = std::stoull(take(payload));
+        reporter.progress(what, done, std::stoull(take(payload)));
+        break;
+      }
+      case kNote:
+        reporter.note(payload);
+        break;
+      case kAnswer:
+        answer = std::string(payload);
+        answered = true;
+        break;
+      case kError: {
+        Error error;
+        error.code = static_cast<Code>(std::stoi(take(payload)));
+        error.what = take(payload);
+        error.where = take(payload);
+        error.fix = take(payload);
+        answer = tl::unexpected(error);
+        answered = true;
+        break;
+      }
+    }
+  }
+
+  void drain(Reporter& reporter) {
+    size_t at = 0;
+    while (buffer.size() - at >= 9) {
+      uint64_t size = 0;
+      std::memcpy(&size, buffer.data() + at + 1, sizeof size);
+      if (buffer.size() - at - 9 < size) break;
+      handle(static_cast<Frame>(buffer[at]), std::string_view(buffer).substr(at + 9, size),
+             reporter);
+      at += 9 + size;
+    }
+    buffer.erase(0, at);
+  }
+};
+
+}  // namespace
+
+Result<std::string> in_child(const std::function<Result<std::string>(Reporter&)>& work,
+                             Reporter& reporter) {
+  int ends[2];
+  if (::pipe(ends) != 0) {
+    return fail(Code::kIo, std::string("cannot make a pipe: ") + std::strerror(errno));
+  }
+  const pid_t pid = ::fork();
+  if (pid < 0) {
+    ::close(ends[0]);
+    ::close(ends[1]);
+    return fail(Code::kLimit, std::string("cannot start a process: ") + std::strerror(errno));
+  }
+  if (pid == 0) {
+    ::close(ends[0]);
+    child(ends[1], work);
+  }
+  ::close(ends[1]);
+  Parent parent;
+  char chunk[1 << 16];
+  bool interrupted = false;
+  while (true) {
+    pollfd waiting{ends[0], POLLIN, 0};
+    const int ready = ::poll(&waiting, 1, 200);
+    if (reporter.interrupted() && !interrupted) {
+      interrupted = true;
+      ::kill(pid, SIGKILL);
+    }
+    if (ready <= 0) continue;
+    const ssize_t n = ::read(ends[0], chunk, sizeof chunk);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    parent.buffer.append(chunk, static_cast<size_t>(n));
+    parent.drain(reporter);
+  }
+  ::close(ends[0]);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (interrupted) return fail(Code::kInterrupted, "stopped");
+  if (parent.answered) return parent.answer;
+  if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
+    if (signal == SIGKILL) {
+      return fail(Code::kLimit, "the simulation was killed, most likely for want of memory", {},
+                  "use fewer ranks or steps, or a larger machine");
+    }
+    return fail(Code::kInternal, fmt::format("the simulation died of signal {}", signal));
+  }
+  return fail(Code::kInternal, "the simulation ended without an answer");
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/fabric/fabric.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "base/random.hpp"
+#include "sim/fabric/folding.hpp"
+#include "sim/worker.hpp"
+
+using namespace rehearse;
+using namespace rehearse::sim;
+
+namespace {
+
+struct Planned {
+  Nanos start;
+  RouteId route;
+  double bytes;
+};
+
+// Starts flows at given times and writes down when each ended.
+class Script final : public FabricListener {
+ public:
+  Script(Fabric& fabric, std::vector<Planned> flows) : fabric_(fabric), flows_(std::move(flows)) {
+    ends.assign(flows_.size(), -1);
+    for (size_t i = 0; i < flows_.size(); ++i) fabric_.timer(flows_[i].start, i);
+  }
+  void on_timer(uint64_t tag) override { fabric_.start(flows_[tag].route, flows_[tag].bytes, tag); }
+  void on_flow_end(uint64_t tag) override { ends[tag] = fabric_.now(); }
+  std::vector<Nanos> ends;
+
+ private:
+  Fabric& fabric_;
+  std::vector<Planned> flows_;
+};
+
+struct World {
+  std::vector<BytesPerSec> capacities;
+  std::vector<std::vector<LinkWeight>> routes;
+  std::vector<Planned> flows;
+  std::vector<LinkId> kept;
+};
+
+Result<std::vector<Nanos>> play(Fabric& fabric, const World& world) {
+  std::vector<RouteId> ids;  // equal routes share an id
+  for (const auto& route : world.routes) ids.push_back(fabric.add_route(route));
+  for (LinkId link : world.kept) fabric.keep(link);
+  std::vector<Planned> flows = world.flows;
+  for (Planned& flow : flows) flow.route = ids[flow.route];
+  Script script(fabric, flows);
+  if (auto run = fabric.run(script); !run) return tl::unexpected(run.error());
+  return script.ends;
+}
+
+std::vector<Nanos> play_reference(const World& world) {
+  const auto fabric = make_reference_fabric(world.capacities);
+  const auto ends = play(*fabric, world);
+  REQUIRE(ends);
+  return *ends;
+}
+
+// SimGrid in a child of its own, as in production.
+std::vector<Nanos> play_simgrid(const World& world) {
+  SilentReporter silent;
+  const auto bytes = in_child(
+      [&](Reporter&) -> Result<std::string> {
+        const auto fabric = make_simgrid_fabric(world.capacities);
+        RH_TRY(std::vector<Nanos> ends, play(*fabric, world));
+        return std::string(reinterpret_cast<const char*>(ends.data()), ends.size() * sizeof(Nanos));
+      },
+      silent);
+  REQUIRE(bytes);
+  std::vector<Nanos> ends(bytes->size() / sizeof(Nanos));
+  std::copy(bytes->begin(), bytes->end(), reinterpret_cast<char*>(ends.data()));
+  return ends;
+}
+
+World random_world(uint64_t seed) {
+  Random random(seed, "fabric_test");
+  World world;
+  const size_t links = 2 + random.below(12);
+  for (size_t l = 0; l < links; ++l) {
+    world.capacities.push_back(1e9 * static_cast<double>(1 + random.below(100)));
+  }
+  const size_t routes = 1 + random.below(6);
+  for (size_t r = 0; r < routes; ++r) {
+    std::vector<LinkWeight> route;
+    for (LinkId l = 0; l < links; ++l) {
+      if (random.below(3) == 0) route.push_back({l, static_cast<uint32_t>(1 + random.below(4))});
+    }
+    if (route.empty()) route.push_back({0, 1});
+    world.routes.push_back(route);
+  }
+  const size_t flows = 1 + random.below(12);
+  for (size_t f = 0; f < flows; ++f) {
+    world.flows.push_back({static_cast<Nanos>(random.below(2'000'000)),
+                           static_cast<RouteId>(random.below(routes)),
+                           static_cast<double>(1 + random.below(50'000'000))});
+  }
+  return world;
+}
+
+}  // namespace
+
+TEST_CASE("a flow alone takes bytes over capacity", "[sim][fabric]") {
+  const World world{{1e9}, {{{0, 1}}}, {{1000, 0, 1e6}}, {}};
+  CHECK(play_reference(world) == std::vector<Nanos>{1'001'000});
+  CHECK(play_simgrid(world) == std::vector<Nanos>{1'001'000});
+}
+
+TEST_CASE("a link of weight two halves the rate of a flow", "[sim][fabric]") {
+  const World world{{1e9}, {{{0, 2}}}, {{0, 0, 1e6}}, {}};
+  CHECK(play_reference(world) == std::vector<Nanos>{2'000'000});
+  CHECK(play_simgrid(world) == std::vector<Nanos>{2'000'000});
+}
+
+TEST_CASE("two flows share a link until the first has ended", "[sim][fabric]") {
+  const World world{{1e9}, {{{0, 1}}}, {{0, 0, 1e6}, {0, 0, 3e6}}, {}};
+  CHECK(play_reference(world) == std::vector<Nanos>{2'000'000, 4'000'000});
+  CHECK(play_simgrid(world) == std::vector<Nanos>{2'000'000, 4'000'000});
+}
+
+TEST_CASE("eight rings get eight shares against one send", "[sim][fabric]") {
+  // A ring of 8 channels (weight 8) and one send on a card: nine connections share it evenly.
+  const World world{{9e9}, {{{0, 8}}, {{0, 1}}}, {{0, 0, 1e6}, {0, 1, 1e6}}, {}};
+  CHECK(play_reference(world) == std::vector<Nanos>{1'000'000, 1'000'000});
+  CHECK(play_simgrid(world) == std::vector<Nanos>{1'000'000, 1'000'000});
+}
+
+TEST_CASE("a flow without bytes ends at once", "[sim][fabric]") {
+  const World world{{1e9}, {{{0, 1}}}, {{500, 0, 0}}, {}};
+  CHECK(play_reference(world) == std::vector<Nanos>{500});
+  CHECK(play_simgrid(world) == std::vector<Nanos>{500});
+}
+
+TEST_CASE("a flow over a link that is down never ends and is counted", "[sim][fabric]") {
+  const auto fabric = make_reference_fabric({0.0, 1e9});
+  const LinkWeight dead[] = {{0, 1}, {1, 1}};
+  (void)fabric->add_route(dead);
+  Script script(*fabric, {{0, 0, 1e6}});
+  REQUIRE(fabric->run(script));
+  CHECK(script.ends[0] == -1);
+  CHECK(fabric->stalled() == 1);
+}
+
+TEST_CASE("bytes on a link are what its routes put there", "[sim][fabric]") {
+  const auto fabric = make_reference_fabric({1e9, 1e9});
+  const LinkWeight both[] = {{0, 2}, {1, 1}};
+  const LinkWeight one[] = {{1, 1}};
+  (void)fabric->add_route(both);
+  (void)fabric->add_route(one);
+  Script script(*fabric, {{0, 0, 100}, {0, 1, 50}});
+  REQUIRE(fabric->run(script));
+  CHECK(fabric->bytes_by_link() == std::vector<double>{200, 150});
+}
+
+TEST_CASE("SimGrid and the reference solver agree on random traffic", "[sim][fabric]") {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const World world = random_world(seed);
+    const std::vector<Nanos> expected = play_reference(world);
+    const std::vector<Nanos> got = play_simgrid(world);
+    REQUIRE(got.size() == expected.size());
+    for (size_t f = 0; f < got.size(); ++f) {
+      INFO("seed " << seed << " flow " << f);
+      // SimGrid merges events within a nanosecond.
+      CHECK(std::abs(got[f] - expected[f]) <= 8);
+    }
+  }
+}
+
+TEST_CASE("folded links give the same times as unfolded ones", "[sim][fabric]") {
+  for (uint64_t seed = 100; seed < 300; ++seed) {
+    World world = random_world(seed);
+    const std::vector<Nanos> folded = play_reference(world);
+    for (LinkId l = 0; l < world.capacities.size(); ++l) world.kept.push_back(l);
+    const std::vector<Nanos> unfolded = play_reference(world);
+    for (size_t f = 0; f < folded.size(); ++f) {
+      INFO("seed " << seed << " flow " << f);
+      CHECK(std::abs(folded[f] - unfolded[f]) <= 1);
+    }
+  }
+}
+
+TEST_CASE("a ring over a thousand equal links folds to one constraint", "[sim][fabric]") {
+  std::vector<BytesPerSec> capacities(1000, 25e9);
+  capacities[17] = 20e9;
+  std::vector<LinkWeight> ring;
+  for (LinkId l = 0; l < 1000; ++l) ring.push_back({l, 1 + l % 2});
+  const Folding folding = fold(capacities, {ring}, std::vector<bool>(1000, false));
+  REQUIRE(folding.capacity.size() == 1);
+  // Links of weight 2 offer half their capacity to a ring.
+  CHECK(folding.capacity[0] == Approx(10e9));
+}

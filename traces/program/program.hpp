@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Program: the replayable form of a trace. A lane is a strictly ordered queue (a host thread, a
+// CUDA stream). An operation starts when its lane is free and its predecessors on other lanes have
+// ended, then spends `gap` (work of the lane itself that no operation shows: Python between two
+// launches, the time from launch to start) and `duration`. Collectives have no duration: the replay
+// computes it.
+//
+// Edges, all inside one rank (ranks meet only in calls):
+//   launch   host call -> the stream operation with its correlation id
+//   event    last operation enqueued before cudaEventRecord -> first one enqueued after
+//   cudaStreamWaitEvent sync     last operations enqueued -> the host call that waited for them
+//   handover last host call that ended on another thread -> a host call that started after an idle
+//   time
+//            of its own thread (inferred: Python hands over to the autograd thread and back)
+// Framework operators and annotations are not operations here: their time is in the gaps of host
+// lanes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/finding.hpp"
+#include "base/units.hpp"
+#include "traces/model/trace.hpp"
+
+namespace rehearse::traces {
+
+using OpId = uint32_t;  // index into the columns of a RankProgram
+constexpr uint32_t kNoCall = UINT32_MAX;
+
+// Operations of one rank, lane by lane: those of lane l are [lane_begin[l], lane_begin[l+1]).
+struct RankProgram {
+  RankId rank = 0;
+  std::vector<Lane> lanes;
+  std::vector<OpId> lane_begin;
+  std::vector<OpKind> kind;
+  std::vector<uint32_t> name;
+  std::vector<Nanos> gap;
+  std::vector<Nanos> duration;
+  std::vector<uint32_t> call;  // index into calls, or kNoCall
+  std::vector<uint32_t>
+      edge_begin;  // predecessors of op o are edges[edge_begin[o] .. edge_begin[o+1])
+  std::vector<OpId> edges;
+  std::vector<Call> calls;    // in the order the host issued them
+  std::vector<OpId> call_op;  // the operation of each call
+  // First operation of each lane that belongs to step s or later: step_begin[lane * (steps + 1) +
+  // s]; the last entry of a lane is the first one after all steps. Operations before it belong to
+  // no step.
+  std::vector<OpId> step_begin;
+  uint64_t inferred_edges = 0;
+
+  [[nodiscard]] size_t size() const { return kind.size(); }
+  [[nodiscard]] std::span<const OpId> predecessors(OpId op) const {
+    return {edges.data() + edge_begin[op], edges.data() + edge_begin[op + 1]};
+  }
+  [[nodiscard]] bool on_gpu(LaneId lane) const { return lanes[lane].kind == LaneKind::kStream; }
+};
+
+struct Program {
+  std::vector<RankProgram> ranks;  // ascending; position = index used by the replay
+  std::vector<Communicator> communicators;
+  uint32_t steps = 0;  // steps that every rank has
+  Findings findings;
+
+  [[nodiscard]] size_t operations() const;
+  // Position of a rank in `ranks`, or -1.
+  [[nodiscard]] int find(RankId rank) const;
+};
+
+// Builds the program of a whole trace. Oddities (work without a launch, waits on unknown events)
+// are findings.
+[[nodiscard]] Result<Program> build_program(const Trace& trace);
+// The same for one rank, of which `steps` steps count.
+[[nodiscard]] Result<RankProgram> build_rank_program(const RankTrace& rank, uint32_t steps,
+                                                     Findings& findings);
+
+}  // namespace rehearse::traces
