@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a communicator's calls do to the platform: which links each channel loads with how many
+// bytes, and the latency before the last byte can follow. NCCL's cost model decides
+// (sim/nccl/choice.hpp); the time is our own: latency from hops and steps here, bandwidth from the
+// links when flows share them.
+//
+// One CommunicatorModel per communicator of the job, built once from the expanded platform, the
+// placement of its members and their environments. Immutable after create().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/finding.hpp"
+#include "base/units.hpp"
+#include "platforms/model/links.hpp"
+#include "sim/fabric/fabric.hpp"
+#include "sim/proto/scenario.pb.h"
+#include "traces/model/trace.hpp"
+
+namespace rehearse::sim {
+
+// One fluid flow: `bytes` cross each link once per unit of weight.
+struct FlowLoad {
+  std::vector<LinkWeight> links;
+  double bytes = 0;
+};
+
+// A call of all members together.
+struct CallTraffic {
+  // From the arrival of the last member to the start of the flows: all that does not depend on how
+  // busy the links are (launch, per-step latencies, pipeline fill).
+  Nanos latency = 0;
+  std::vector<FlowLoad> flows;
+  std::string algorithm;  // "RING/SIMPLE", "TREE/LL128", "P2P/SIMPLE"
+  int channels = 0;
+  // For busbw: bytes * factor / time (nccl-tests' definition).
+  double bus_bytes = 0;
+};
+
+// Why a communicator does not use the best transport its nodes offer.
+struct Fallback {
+  uint32_t node = 0;
+  std::vector<uint32_t> ranks;  // whose setting or hardware causes it
+  std::string from;             // "NET/IB/GDRDMA"
+  std::string to;               // "NET/Socket"
+  std::string why;              // "NCCL_IB_DISABLE=1 on ranks 8-15"
+};
+
+struct ModelContext {
+  const pb::Platform& platform;  // expanded
+  const platforms::Links& links;
+  const pb::Launch& launch;  // expanded: one entry per rank
+};
+
+class CommunicatorModel {
+ public:
+  // kBadInput when NCCL would refuse (unknown NCCL_ALGO, no path between two members, rank without
+  // a GPU).
+  static Result<CommunicatorModel> create(const ModelContext& context,
+                                          const traces::Communicator& communicator);
+  CommunicatorModel(CommunicatorModel&&) noexcept;
+  CommunicatorModel& operator=(CommunicatorModel&&) noexcept;
+  ~CommunicatorModel();
+
+  // Transport between nodes ("NET/IB/GDRDMA", "NET/IB", "NET/Socket"), or inside the node when all
+  // members are on one ("P2P/NVL", "P2P/PCIe", "SHM").
+  [[nodiscard]] const std::string& transport() const;
+  // What it would be with default settings and all parts in order, in the same words.
+  [[nodiscard]] const std::string& offered() const;
+  [[nodiscard]] uint32_t nodes() const;
+  [[nodiscard]] const std::vector<Fallback>& fallbacks() const;
+  [[nodiscard]] const Findings& findings() const;
+
+  // Traffic of one call. `call` is any member's view (for send/recv: the sender's rank in the
+  // communicator is `member`, the receiver's is call.peer). Equal calls give equal traffic; the
+  // caller may cache.
+  [[nodiscard]] Result<CallTraffic> traffic(const traces::Call& call, uint32_t member) const;
+
+ private:
+  struct Impl;
+  explicit CommunicatorModel(std::unique_ptr<const Impl> impl);
+  std::unique_ptr<const Impl> impl_;
+};
+
+}  // namespace rehearse::sim

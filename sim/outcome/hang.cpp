@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run has stopped when no lane can go on and no flow moves. Every rank that sits in a call waits
+// for the members that are not there. To blame are, in this order:
+//   1. members whose program holds no such call: they would never have come;
+//   2. members that disagree with the others about type or size;
+//   3. links that are down under a call whose members are all there;
+//   4. else the ranks of a cycle in the waits-for graph (each waits for the next).
+// Ranks that merely wait for those are victims.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.hpp"
+#include "sim/outcome/outcome.hpp"
+#include "sim/outcome/watchdog.hpp"
+#include "sim/replay/meetings.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using traces::Call;
+using traces::RankId;
+using traces::RankProgram;
+
+// One call that never ended.
+struct Stuck {
+  uint32_t meeting = 0;
+  std::vector<uint32_t> present;   // positions that have arrived
+  std::vector<uint32_t> coming;    // their program has the call, they are held up elsewhere
+  std::vector<uint32_t> never;     // their program has no such call
+  std::map<uint32_t, Call> calls;  // what each that has arrived said
+};
+
+std::vector<Stuck> find_stuck(const Evidence& evidence) {
+  const Replayed& replayed = evidence.replayed;
+  std::map<uint32_t, Stuck> stuck;
+  for (uint32_t id = 0; id < replayed.meetings.size(); ++id) {
+    const Meeting& meeting = replayed.meetings[id];
+    if (meeting.arrived > 0 && meeting.end < 0) stuck[id].meeting = id;
+  }
+  std::map<uint32_t, std::set<uint32_t>> known;
+  for (uint32_t r = 0; r < evidence.program.ranks.size(); ++r) {
+    for (size_t c = 0; c < replayed.meeting_of[r].size(); ++c) {
+      const auto at = stuck.find(replayed.meeting_of[r][c]);
+      if (at == stuck.end()) continue;
+      known[at->first].insert(r);
+      if (replayed.arrival[r][c] < 0) {
+        at->second.coming.push_back(r);
+      } else {
+        at->second.present.push_back(r);
+        at->second.calls.emplace(r, evidence.program.ranks[r].calls[c]);
+      }
+    }
+  }
+  std::vector<Stuck> out;
+  for (auto& [id, call] : stuck) {
+    const Meeting& meeting = replayed.meetings[id];
+    const auto& members = evidence.program.communicators[meeting.communicator].members;
+    for (size_t m = 0; m < members.size(); ++m) {
+      const int r = evidence.program.find(members[m]);
+      if (r < 0 || known[id].count(static_cast<uint32_t>(r)) > 0) continue;
+      const bool pair = traces::is_point_to_point(meeting.call.collective);
+      if (pair && static_cast<int32_t>(m) != meeting.call.peer) continue;
+      call.never.push_back(static_cast<uint32_t>(r));
+    }
+    out.push_back(std::move(call));
+  }
+  std::sort(out.begin(), out.end(), [&](const Stuck& a, const Stuck& b) {
+    const Meeting& x = replayed.meetings[a.meeting];
+    const Meeting& y = replayed.meetings[b.meeting];
+    return x.first_arrival != y.first_arrival ? x.first_arrival < y.first_arrival
+                                              : a.meeting < b.meeting;
+  });
+  return out;
+}
+
+// "all_reduce 5 on tp/0-7".
+std::string describe(const Evidence& evidence, const Meeting& meeting) {
+  return fmt::format("{} {} on {}", name_of(meeting.call.collective), meeting.sequence,
+                     evidence.program.communicators[meeting.communicator].id);
+}
+
+int64_t calls_on(const RankProgram& rank, uint32_t communicator) {
+  return std::count_if(rank.calls.begin(), rank.calls.end(), [&](const Call& call) {
+    return call.communicator == communicator && !traces::is_point_to_point(call.collective);
+  });
+}
+
+// Who of those that disagree is wrong: the ones that issue fewer calls on the communicator than the
+// rest, else the smaller party.
+std::vector<uint32_t> dissenters(const Evidence& evidence, const Stuck& stuck) {
+  const uint32_t communicator = evidence.replayed.meetings[stuck.meeting].communicator;
+  int64_t most = 0;
+  for (uint32_t r : stuck.present) {
+    most = std::max(most, calls_on(evidence.program.ranks[r], communicator));
+  }
+  std::vector<uint32_t> fewer;
+  for (uint32_t r : stuck.present) {
+    if (calls_on(evidence.program.ranks[r], communicator) < most) fewer.push_back(r);
+  }
+  if (!fewer.empty()) return fewer;
+  std::vector<std::vector<uint32_t>> parties;
+  for (const auto& [r, call] : stuck.calls) {
+    const auto at = std::find_if(parties.begin(), parties.end(), [&, &c = call](const auto& party) {
+      return agree(stuck.calls.at(party.front()), c);
+    });
+    if (at == parties.end()) {
+      parties.push_back({r});
+    } else {
+      at->push_back(r);
+    }
+  }
+  size_t largest = 0;
+  for (const auto& party : parties) largest = std::max(largest, party.size());
+  std::vector<uint32_t> out;
+  bool kept = false;
+  for (const auto& party : parties) {
+    if (party.size() == largest && !kept && parties.size() > 1) {
+      kept = true;  // the first of the largest parties is taken to be right
+      continue;
+    }
+    out.insert(out.end(), party.begin(), party.end());
+  }
+  return out;
+}
+
+// Positions on a cycle of the waits-for graph.
+std::vector<uint32_t> cycle(const std::vector<std::set<uint32_t>>& waits_for) {
+  std::vector<int> state(waits_for.size(), 0);
+  std::vector<uint32_t> path;
+  for (uint32_t begin = 0; begin < waits_for.size(); ++begin) {
+    uint32_t at = begin;
+    path.clear();
+    while (state[at] == 0 && !waits_for[at].empty()) {
+      state[at] = 1;
+      path.push_back(at);
+      at = *waits_for[at].begin();
+    }
+    const auto loop = std::find(path.begin(), path.end(), at);
+    if (loop != path.end()) {
+      std::vector<uint32_t> found(loop, path.end());
+      std::sort(found.begin(), found.end());
+      return found;
+    }
+    for (uint32_t r : path) state[r] = 2;
+  }
+  return {};
+}
+
+}  // namespace
+
+void fill_hang(const Evidence& evidence, const pb::Launch& launch, pb::Outcome& out) {
+  const Replayed& replayed = evidence.replayed;
+  const std::vector<Stuck> all = find_stuck(evidence);
+  std::map<RankId, std::string> blamed;
+  std::map<std::string, std::string> links;
+  std::vector<std::set<uint32_t>> waits_for(evidence.program.ranks.size());
+  for (const Stuck& stuck : all) {
+    const Meeting& meeting = replayed.meetings[stuck.meeting];
+    const std::string what = describe(evidence, meeting);
+    std::vector<uint32_t> missing = stuck.coming;
+    missing.insert(missing.end(), stuck.never.begin(), stuck.never.end());
+    std::sort(missing.begin(), missing.end());
+    for (uint32_t r : stuck.present) {
+      pb::Wait& wait = *out.add_waits();
+      wait.set_rank(evidence.program.ranks[r].rank);
+      for (uint32_t m : missing) wait.add_for_ranks(evidence.program.ranks[m].rank);
+      wait.set_communicator(evidence.program.communicators[meeting.communicator].id);
+      wait.set_sequence(meeting.sequence);
+      wait.set_operation(name_of(meeting.call.collective));
+      wait.set_since_ns(meeting.first_arrival);
+      waits_for[r].insert(missing.begin(), missing.end());
+    }
+    for (uint32_t r : stuck.never) {
+      blamed.emplace(
+          evidence.program.ranks[r].rank,
+          fmt::format("never issues {}; {} wait for it", what,
+                      stuck.present.size() == 1 ? "1 rank"
+                                                : fmt::format("{} ranks", stuck.present.size())));
+    }
+    if (meeting.mismatch) {
+      for (uint32_t r : dissenters(evidence, stuck)) {
+        const Call& call = stuck.calls.at(r);
+        blamed.emplace(evidence.program.ranks[r].rank,
+                       fmt::format("comes to {} with {} of {} bytes; the others disagree", what,
+                                   name_of(call.collective), call.bytes_in));
+      }
+    }
+    if (missing.empty() && !meeting.mismatch) {
+      const LinkId link = replayed.shapes[replayed.shape_of[stuck.meeting]].bottleneck;
+      if (link != platforms::kNoLink) {
+        links.emplace(evidence.links[link].name, fmt::format("is down under {}", what));
+      }
+    }
+  }
+  if (blamed.empty() && links.empty()) {
+    for (uint32_t r : cycle(waits_for)) {
+      blamed.emplace(evidence.program.ranks[r].rank, "waits in a cycle of ranks");
+    }
+  }
+  for (const auto& [rank, why] : blamed) {
+    pb::Culprit& culprit = *out.add_culprits();
+    culprit.set_kind("rank");
+    culprit.set_rank(rank);
+    culprit.set_why(why);
+  }
+  for (const auto& [link, why] : links) {
+    pb::Culprit& culprit = *out.add_culprits();
+    culprit.set_kind("link");
+    culprit.set_link(link);
+    culprit.set_why(why);
+  }
+  if (all.empty()) return;
+  const Meeting& first = replayed.meetings[all.front().meeting];
+  const Watchdog watchdog = watchdog_of(launch);
+  pb::Failure& failure = *out.mutable_first_failure();
+  failure.set_rank(evidence.program.ranks[first.first_arriver].rank);
+  failure.set_time_ns(first.first_arrival + watchdog.timeout);
+  failure.set_communicator(evidence.program.communicators[first.communicator].id);
+  failure.set_sequence(first.sequence);
+  failure.set_operation(name_of(first.call.collective));
+  failure.set_phase(pb::TRAINING);
+  fill_watchdog_text(watchdog, out);
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/outcome/outcome.hpp"
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "base/version.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+void add_findings(const Findings& findings, pb::Outcome& out) {
+  for (const Finding& finding : findings.rows()) {
+    pb::OutcomeFinding& row = *out.add_findings();
+    row.set_id(finding.id);
+    row.set_severity(name_of(finding.severity));
+    row.set_count(finding.count);
+    row.set_first(finding.first);
+    row.set_advice(finding.advice);
+  }
+}
+
+std::string describe(const pb::Platform& platform) {
+  const auto nodes = platform.nodes_size();
+  return fmt::format("{}: {} node{}", platform.name(), nodes, nodes == 1 ? "" : "s");
+}
+
+// Settings and parts that keep a communicator from its best transport.
+void add_fallbacks(const Evidence& evidence, pb::Outcome& out) {
+  Findings findings;
+  for (size_t c = 0; c < evidence.models.size(); ++c) {
+    for (const Fallback& fallback : evidence.models[c].fallbacks()) {
+      findings.add("transport-fallback", Severity::kWarning,
+                   fmt::format("{}: {} instead of {} ({})", evidence.program.communicators[c].id,
+                               fallback.to, fallback.from, fallback.why),
+                   "see the transport of each communicator; restore the setting or part named");
+    }
+    findings.merge(evidence.models[c].findings());
+  }
+  add_findings(findings, out);
+}
+
+}  // namespace
+
+pb::Outcome make_outcome(const Scenario& scenario, const Evidence& evidence) {
+  pb::Outcome out;
+  out.set_schema("rehearse.outcome/1");
+  out.set_scenario(scenario.document.name());
+  out.set_synthetic(scenario.trace->header.synthetic());
+  out.set_platform(describe(scenario.document.platform()));
+  out.set_seed(scenario.document.seed());
+  out.set_ranks(static_cast<uint32_t>(evidence.program.ranks.size()));
+  out.set_version(version());
+  out.set_end_ns(evidence.replayed.end_time);
+  for (const std::string& patch : scenario.applied) out.add_patches(patch);
+  const std::vector<Nanos> ends = step_ends(evidence);
+  fill_step_times(ends, *out.mutable_step_time_ns());
+  fill_breakdown(evidence, ends, out);
+  fill_usage(evidence, out);
+  if (evidence.replayed.completed) {
+    out.set_verdict(pb::COMPLETED);
+    fill_critical_path(evidence, out);
+    fill_stragglers(evidence, ends, out);
+  } else {
+    out.set_verdict(pb::HANG);
+    fill_hang(evidence, scenario.document.launch(), out);
+  }
+  add_findings(scenario.findings, out);
+  add_findings(evidence.program.findings, out);
+  add_fallbacks(evidence, out);
+  return out;
+}
+
+}  // namespace rehearse::sim

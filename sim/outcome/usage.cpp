@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "sim/outcome/outcome.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr size_t kLinksShown = 64;
+
+void fill_links(const Evidence& evidence, pb::Outcome& out) {
+  const double seconds = static_cast<double>(evidence.replayed.end_time) * 1e-9;
+  std::vector<std::pair<double, LinkId>> used;
+  for (LinkId link = 0; link < evidence.replayed.link_bytes.size(); ++link) {
+    const double bytes = evidence.replayed.link_bytes[link];
+    if (bytes <= 0 || seconds <= 0) continue;
+    used.emplace_back(bytes / (evidence.links[link].capacity * seconds), link);
+  }
+  std::sort(used.begin(), used.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  if (used.size() > kLinksShown) used.resize(kLinksShown);
+  for (const auto& [share, link] : used) {
+    pb::LinkUse& row = *out.add_links();
+    row.set_name(evidence.links[link].name);
+    row.set_bytes(evidence.replayed.link_bytes[link]);
+    row.set_utilisation(share);
+  }
+}
+
+void fill_communicators(const Evidence& evidence, pb::Outcome& out) {
+  struct Use {
+    std::map<std::string, uint64_t> algorithms;
+    uint64_t calls = 0;
+    double bytes = 0, bus_bytes = 0;
+    Nanos time = 0;
+  };
+  std::vector<Use> uses(evidence.program.communicators.size());
+  for (const Replayed::Shape& shape : evidence.replayed.shapes) {
+    Use& use = uses[shape.communicator];
+    use.algorithms[shape.algorithm] += shape.calls;
+    use.calls += shape.calls;
+    use.bytes += shape.bytes * static_cast<double>(shape.calls);
+    use.bus_bytes += shape.bus_bytes * static_cast<double>(shape.calls);
+    use.time += shape.time;
+  }
+  for (size_t c = 0; c < uses.size(); ++c) {
+    const Use& use = uses[c];
+    if (use.calls == 0) continue;
+    pb::CommunicatorUse& row = *out.add_communicators();
+    row.set_id(evidence.program.communicators[c].id);
+    row.set_ranks(static_cast<uint32_t>(evidence.program.communicators[c].members.size()));
+    row.set_nodes(evidence.models[c].nodes());
+    row.set_transport(evidence.models[c].transport());
+    row.set_offered(evidence.models[c].offered());
+    std::string algorithms;
+    for (const auto& [name, calls] : use.algorithms) {
+      if (calls == 0) continue;
+      if (!algorithms.empty()) algorithms += ", ";
+      algorithms += fmt::format("{} x{}", name, calls);
+    }
+    row.set_algorithms(algorithms);
+    row.set_calls(static_cast<int64_t>(use.calls));
+    row.set_bytes(static_cast<int64_t>(use.bytes));
+    if (use.time > 0) row.set_busbw(use.bus_bytes / (static_cast<double>(use.time) * 1e-9));
+  }
+}
+
+}  // namespace
+
+void fill_usage(const Evidence& evidence, pb::Outcome& out) {
+  fill_links(evidence, out);
+  fill_communicators(evidence, out);
+}
+
+}  // namespace rehearse::sim

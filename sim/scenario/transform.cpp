@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/scenario/transform.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace rehearse::sim {
+namespace {
+
+using traces::Call;
+using traces::OpId;
+using traces::RankProgram;
+
+Result<RankProgram*> find_rank(traces::Program& program, uint32_t rank, const char* patch) {
+  const int at = program.find(rank);
+  if (at < 0) {
+    return fail(Code::kBadInput, fmt::format("there is no rank {} in the trace", rank), patch,
+                program.ranks.empty()
+                    ? std::string("the trace has no ranks")
+                    : fmt::format("ranks go from {} to {}", program.ranks.front().rank,
+                                  program.ranks.back().rank));
+  }
+  return &program.ranks[static_cast<size_t>(at)];
+}
+
+Result<void> slow_rank(traces::Program& program, const pb::SlowRank& how) {
+  RH_TRY(RankProgram * rank, find_rank(program, how.rank(), "slow-rank"));
+  for (traces::LaneId l = 0; l < rank->lanes.size(); ++l) {
+    if (!rank->on_gpu(l)) continue;
+    for (OpId op = rank->lane_begin[l]; op < rank->lane_begin[l + 1]; ++op) {
+      if (rank->call[op] != traces::kNoCall) continue;
+      rank->duration[op] = static_cast<Nanos>(
+          std::nearbyint(static_cast<double>(rank->duration[op]) * how.slowdown()));
+    }
+  }
+  return {};
+}
+
+Result<void> skip_collective(traces::Program& program, const pb::SkipCollective& how) {
+  RH_TRY(RankProgram * rank, find_rank(program, how.rank(), "skip-collective"));
+  uint32_t seen = 0;
+  for (size_t c = 0; c < rank->calls.size(); ++c) {
+    const Call skipped = rank->calls[c];
+    if (traces::is_point_to_point(skipped.collective)) continue;
+    if (seen++ != how.nth()) continue;
+    // The operation stays in its lane as nothing, so that what follows keeps its predecessors.
+    const OpId op = rank->call_op[c];
+    rank->call[op] = traces::kNoCall;
+    rank->duration[op] = 0;
+    rank->calls.erase(rank->calls.begin() + static_cast<std::ptrdiff_t>(c));
+    rank->call_op.erase(rank->call_op.begin() + static_cast<std::ptrdiff_t>(c));
+    for (size_t later = 0; later < rank->calls.size(); ++later) {
+      rank->call[rank->call_op[later]] = static_cast<uint32_t>(later);
+      Call& call = rank->calls[later];
+      if (later >= c && call.communicator == skipped.communicator &&
+          !traces::is_point_to_point(call.collective)) {
+        --call.sequence;
+      }
+    }
+    return {};
+  }
+  return fail(
+      Code::kBadInput,
+      fmt::format("rank {} has {} collectives, there is no number {}", how.rank(), seen, how.nth()),
+      "skip-collective: nth", "count from 0");
+}
+
+}  // namespace
+
+Result<void> transform(traces::Program& program, const pb::Patch& patch) {
+  switch (patch.transform_case()) {
+    case pb::Patch::kSlowRank:
+      return slow_rank(program, patch.slow_rank());
+    case pb::Patch::kSkipCollective:
+      return skip_collective(program, patch.skip_collective());
+    case pb::Patch::kUndo:
+    case pb::Patch::TRANSFORM_NOT_SET:
+      return {};
+  }
+  return {};
+}
+
+}  // namespace rehearse::sim
