@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // YAML documents onto protobuf messages and back, in one place, by reflection.
 //
-//   keys      field names; `-` and `_` are the same letter. An unknown key is an error that names the
+//   keys      field names; `-` and `_` are the same letter. An unknown key is an error that names
+//   the
 //             nearest right one. Enum values are written in kebab-case ("rail-optimised").
 //   scalars   checked against the field's type, unit and bounds (base/proto/options.proto).
-//   maps      YAML mappings. Repeated fields: sequences, or a single element.
+//   maps      YAML mappings, merged by key. Repeated fields: sequences, or a single element; a list
+//             replaces the list that was there.
+//   null      (nothing after the key) puts a field back to its default.
 //   shorthand a scalar where a message is expected sets the message's (shorthand) field.
-//   like      a message with a `like` field starts from what the Catalogue returns for it; keys written
-//             beside `like` override it, a list replaces the inherited list.
+//   like      a message with a `like` field starts from what the Catalogue returns for it; keys
+//   written
+//             beside `like` override it, a list replaces the inherited list. `like` itself is left
+//             empty then. Without a Catalogue it is a string as any other.
 //
 // Every error carries file:line:column. Input is bounded: size, depth and aliases (limits below).
 // JSON is a subset of YAML and reads too. Pure functions; messages are the caller's.
 #pragma once
 
-#include <functional>
 #include <google/protobuf/message.h>
+
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -32,7 +38,8 @@ constexpr int kMaxDocumentDepth = 64;
 using Catalogue = std::function<Result<std::unique_ptr<google::protobuf::Message>>(
     const google::protobuf::Descriptor& type, std::string_view id)>;
 
-// Reads `text` into `message` (merged over its present content). `name` is the file name used in places.
+// Reads `text` into `message` (merged over its present content). `name` is the file name used in
+// places.
 [[nodiscard]] Result<void> read_document(std::string_view text, const std::string& name,
                                          google::protobuf::Message& message,
                                          const Catalogue& catalogue = {});
@@ -42,20 +49,27 @@ using Catalogue = std::function<Result<std::unique_ptr<google::protobuf::Message
                                               const Catalogue& catalogue = {});
 
 // Assigns one value by path: `nodes[1].nics[*].bandwidth=100Gbps`.
-//   name          a field;  name.key      an entry of a map field
-//   name[3]       index from 0;  name[8-15]  inclusive range;  name[*]  all
+//   name          a field;  name.key      an entry of a map field (the key is the rest of the path)
+//   name[3]       index from 0;  name[8-15]  inclusive range;  name[*]  all;  name[0,2,4-6] several
 //   name[text]    the element whose key field (option `key`, default "name") equals text
 //   name[f=text]  the elements whose field f equals text
-// An index past the end, an empty selection and an unknown name are errors; `where` is the path with
-// the offending part marked. The value is parsed as in a document. Returns how many fields were set.
+// An index past the end, an empty selection and an unknown name are errors; `where` is the path
+// with the offending part marked (nodes[1].>>nicz<<.bandwidth). The value is parsed as in a
+// document: a mapping is merged into the message, a list replaces; text for a string needs no
+// quotes. On error the message is unchanged. Returns how many fields were set.
 [[nodiscard]] Result<int> set_path(google::protobuf::Message& message, std::string_view path,
-                                   std::string_view value);
+                                   std::string_view value, const Catalogue& catalogue = {});
 
-// The message as YAML in field order, default values left out, quantities with units.
+// The value at a path as a document writes it; one line each when the path selects several.
+[[nodiscard]] Result<std::string> get_path(const google::protobuf::Message& message,
+                                           std::string_view path);
+
+// The message as YAML in field order, default values left out, quantities with units. Reading it
+// gives an equal message (numbers must be finite, enums known and specified, bytes UTF-8).
 [[nodiscard]] std::string write_document(const google::protobuf::Message& message);
 
-// The message as JSON: snake_case keys in field order, 64-bit integers as numbers, enums in kebab-case,
-// unset scalar fields included as their default unless they are `optional` or messages.
+// The message as JSON: snake_case keys in field order, 64-bit integers as numbers, enums in
+// kebab-case, unset scalar fields included as their default unless they are `optional` or messages.
 [[nodiscard]] nlohmann::ordered_json to_json(const google::protobuf::Message& message);
 // The reverse of to_json (unknown keys are an error).
 [[nodiscard]] Result<void> from_json(const nlohmann::ordered_json& json,

@@ -85,4 +85,43 @@ std::string format_ranks(std::span<const uint32_t> ranks) {
   return out;
 }
 
+std::string in_quotes(std::string_view text) {
+  constexpr size_t kShown = 60;
+  size_t length = std::min(text.size(), kShown);
+  while (length > 0 && length < text.size() && (text[length] & 0xc0) == 0x80) --length;
+  std::string out = "'";
+  for (char c : text.substr(0, length)) {
+    out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+  }
+  out += length < text.size() ? "...'" : "'";
+  return out;
+}
+
+size_t invalid_utf8(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  for (size_t i = 0; i < text.size();) {
+    const unsigned char lead = byte(i);
+    const size_t length = lead < 0x80   ? 1
+                          : lead < 0xc2 ? 0
+                          : lead < 0xe0 ? 2
+                          : lead < 0xf0 ? 3
+                          : lead < 0xf5 ? 4
+                                        : 0;
+    if (length == 0 || length > text.size() - i) return i;
+    for (size_t k = 1; k < length; ++k) {
+      if ((byte(i + k) & 0xc0) != 0x80) return i;
+    }
+    if (length > 2) {
+      // Overlong forms, surrogates and code points past U+10FFFF.
+      const unsigned char second = byte(i + 1);
+      if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
+          (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) {
+        return i;
+      }
+    }
+    i += length;
+  }
+  return std::string_view::npos;
+}
+
 }  // namespace rehearse

@@ -10,8 +10,8 @@
 
 namespace rehearse {
 
-// The candidate with the smallest edit distance to `name` (case-blind, `-` = `_`), or "" when none is
-// close enough to be a likely slip of the pen.
+// The candidate with the smallest edit distance to `name` (case-blind, `-` = `_`), or "" when none
+// is close enough to be a likely slip of the pen.
 [[nodiscard]] std::string nearest(std::string_view name, std::span<const std::string> candidates);
 
 // Splits at a character; empty parts are kept.
@@ -22,5 +22,11 @@ namespace rehearse {
 
 // Ranks as ranges: {0,1,2,5} -> "0-2,5".
 [[nodiscard]] std::string format_ranks(std::span<const uint32_t> ranks);
+
+// Text of a user for an error message: in single quotes, shortened, control characters replaced.
+[[nodiscard]] std::string in_quotes(std::string_view text);
+
+// Offset of the first byte that is not valid UTF-8, or npos.
+[[nodiscard]] size_t invalid_utf8(std::string_view text);
 
 }  // namespace rehearse

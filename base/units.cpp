@@ -7,6 +7,8 @@
 #include <limits>
 #include <span>
 
+#include "base/text.hpp"
+
 namespace rehearse {
 namespace {
 
@@ -77,10 +79,6 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-std::string quoted(std::string_view text) {
-  return fmt::format("'{}{}'", text.substr(0, 60), text.size() > 60 ? "..." : "");
-}
-
 tl::unexpected<Error> refuse(const Kind& kind, std::string what) {
   return fail(
       Code::kBadInput, std::move(what), {},
@@ -91,7 +89,7 @@ tl::unexpected<Error> refuse(const Kind& kind, std::string what) {
 Result<Decimal> take_number(const Kind& kind, std::string_view& text) {
   const std::string_view whole = text;
   const auto not_a_number = [&] {
-    return refuse(kind, fmt::format("{} is not a {}", quoted(whole), kind.noun));
+    return refuse(kind, fmt::format("{} is not a {}", in_quotes(whole), kind.noun));
   };
   Decimal value;
   if (!text.empty() && (text.front() == '-' || text.front() == '+')) {
@@ -110,7 +108,7 @@ Result<Decimal> take_number(const Kind& kind, std::string_view& text) {
     ++seen;
     if (significant > 0 || c != '0') ++significant;
     if (significant > kMaxDigits || seen > 400) {
-      return refuse(kind, fmt::format("{} has too many digits", quoted(whole)));
+      return refuse(kind, fmt::format("{} has too many digits", in_quotes(whole)));
     }
     value.digits = value.digits * 10 + static_cast<unsigned>(c - '0');
     if (fraction) --value.exponent;
@@ -159,11 +157,11 @@ Result<Decimal> parse(const Kind& kind, std::string_view text) {
   rest = trimmed(rest);
   if (rest.empty()) {
     if (kind.bare == Bare::kAccepted || value.digits == 0) return value;
-    return refuse(kind, fmt::format("{} has no unit", quoted(trimmed(text))));
+    return refuse(kind, fmt::format("{} has no unit", in_quotes(trimmed(text))));
   }
   const Scale scale = scale_of(kind, rest);
   if (scale.factor == 0) {
-    return refuse(kind, fmt::format("{} is not a unit of a {}", quoted(rest), kind.noun));
+    return refuse(kind, fmt::format("{} is not a unit of a {}", in_quotes(rest), kind.noun));
   }
   value.digits *= scale.factor;
   value.exponent += scale.exponent;
@@ -174,8 +172,9 @@ Result<Decimal> parse(const Kind& kind, std::string_view text) {
 Result<int64_t> to_integer(const Kind& kind, std::string_view text, Decimal value) {
   constexpr Wide kMax = static_cast<Wide>(std::numeric_limits<int64_t>::max());
   const auto overflow = [&] {
-    return fail(Code::kBadInput, fmt::format("{} is too large for a {}", quoted(text), kind.noun),
-                {}, "the largest is 9223372036854775807 in the stored unit");
+    return fail(Code::kBadInput,
+                fmt::format("{} is too large for a {}", in_quotes(text), kind.noun), {},
+                "the largest is 9223372036854775807 in the stored unit");
   };
   if (value.exponent < -38) return 0;
   for (; value.exponent > 0 && value.digits != 0; --value.exponent) {
@@ -199,7 +198,7 @@ Result<double> to_double(const Kind& kind, std::string_view text, const Decimal&
   const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), result);
   if (value.digits != 0 && ec != std::errc()) {
     return fail(Code::kBadInput,
-                fmt::format("{} is out of range for a {}", quoted(text), kind.noun), {},
+                fmt::format("{} is out of range for a {}", in_quotes(text), kind.noun), {},
                 fmt::format("write it like {}", kind.example));
   }
   return value.negative ? -result : result;
