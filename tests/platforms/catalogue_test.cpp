@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platforms/model/catalogue.hpp"
+
+#include <fstream>
+#include <set>
+
+#include "base/install.hpp"
+#include "tests/platforms/platforms_for_tests.hpp"
+
+namespace rehearse::platforms {
+namespace {
+
+namespace fs = std::filesystem;
+
+PlatformCatalogue shipped_catalogue() {
+  const auto folder = shipped("platforms/catalogue");
+  REQUIRE(folder);
+  return PlatformCatalogue(*folder);
+}
+
+template <typename T>
+T value(Result<T> result) {
+  INFO((result ? std::string() : result.error().message()));
+  REQUIRE(result);
+  return std::move(*result);
+}
+
+// A folder of files that is gone when the test ends.
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / "rehearse-catalogue-test") {
+    fs::remove_all(path_);
+    fs::create_directories(path_ / "gpus");
+  }
+  ~Folder() { fs::remove_all(path_); }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name) << text;
+  }
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+}  // namespace
+
+TEST_CASE("every shipped platform loads, expands to two nodes and has links",
+          "[platforms][catalogue]") {
+  const PlatformCatalogue catalogue = shipped_catalogue();
+  const auto entries = value(catalogue.list());
+  CHECK(entries.size() >= 25);
+  for (const Entry& entry : entries) {
+    INFO(entry.id);
+    pb::Platform platform = value(catalogue.platform(entry.id));
+    CHECK_FALSE(entry.name.empty());
+    CHECK_FALSE(entry.description.empty());
+    CHECK_FALSE(platform.sources().empty());
+    platform.set_scale(2);
+    const auto ok = expand(platform, entry.id);
+    INFO((ok ? std::string() : ok.error().message()));
+    REQUIRE(ok);
+    REQUIRE(platform.nodes_size() == 2);
+    for (const auto& source : platform.sources()) {
+      CHECK_FALSE(source.figure().empty());
+      CHECK(source.url().starts_with("https://"));
+    }
+    const Links links = links_of(platform);
+    const pb::Node& node = platform.nodes(0);
+    REQUIRE(node.gpus_size() > 0);
+    std::set<std::string> kinds;
+    for (const auto& each : node.interfaces()) kinds.insert(pb::InterfaceKind_Name(each.kind()));
+    CHECK(kinds.contains("LAN"));
+    CHECK(kinds.contains("LOOPBACK"));
+    CHECK(kinds.contains("BRIDGE"));
+    for (LinkId id = 0; id < links.size(); ++id) {
+      INFO(links[id].name);
+      CHECK(links[id].capacity > 0);
+    }
+    for (const auto& gpu : node.gpus()) {
+      CHECK(gpu.memory() > 0);
+      CHECK(gpu.memory_bandwidth() > 0);
+      CHECK(gpu.flops().bf16() + gpu.flops().fp16() > 0);
+      CHECK(gpu.sms() > 0);
+    }
+    for (uint32_t nic = 0; nic < static_cast<uint32_t>(node.nics_size()); ++nic) {
+      std::vector<LinkId> route;
+      links.network(0, nic, 1, nic, 0, route);
+      CHECK(route.size() >= 2);
+      for (const LinkId id : route) CHECK_FALSE(links[id].down);
+    }
+  }
+}
+
+TEST_CASE("known machines have the figures of their data sheets", "[platforms][catalogue]") {
+  const PlatformCatalogue catalogue = shipped_catalogue();
+  pb::Platform dgx = value(catalogue.platform("dgx-a100"));
+  REQUIRE(expand(dgx, "dgx-a100"));
+  const Links links = links_of(dgx);
+  CHECK(links[links.find("node0/gpu7/nvlink-out")].capacity == Approx(300e9));
+  CHECK(links[links.find("node0/mlx5_7/tx")].capacity == Approx(25e9));
+  CHECK(dgx.nodes(0).gpus(0).flops().bf16() == Approx(312e12));
+  CHECK(links.distance(GpuRef{0, 5}, 5u) == Links::Distance::kPix);
+  CHECK(links.distance(GpuRef{0, 5}, 0u) == Links::Distance::kSys);
+
+  pb::Platform cube = value(catalogue.platform("dgx1-v100"));
+  REQUIRE(expand(cube, "dgx1-v100"));
+  const Links mesh = links_of(cube);
+  std::vector<LinkId> route;
+  CHECK(mesh.nvlink({0, 0}, {0, 4}, route));
+  CHECK(mesh[route[0]].capacity == Approx(50e9));
+  CHECK_FALSE(mesh.nvlink({0, 0}, {0, 7}, route));
+
+  pb::Platform rack = value(catalogue.platform("gb200-nvl72"));
+  REQUIRE(expand(rack, "gb200-nvl72"));
+  CHECK(rack.nodes_size() == 18);
+  route.clear();
+  CHECK(links_of(rack).nvlink({0, 0}, {17, 3}, route));
+}
+
+TEST_CASE("a cluster of 512 H100 is written in a few lines", "[platforms][catalogue]") {
+  pb::Platform platform;
+  const auto read = read_document(R"(
+like: dgx-h100
+name: my cluster
+scale: 64
+fabric:
+  kind: rail-optimised
+  nodes_per_leaf: 16
+  spines: 8
+  oversubscription: 2
+)",
+                                  "cluster.yaml", platform, shipped_catalogue().resolver());
+  INFO((read ? std::string() : read.error().message()));
+  REQUIRE(read);
+  REQUIRE(expand(platform, "cluster.yaml"));
+  CHECK(platform.name() == "my cluster");
+  REQUIRE(platform.nodes_size() == 64);
+  CHECK(platform.nodes(63).gpus_size() == 8);
+  CHECK(platform.nodes(63).interfaces(1).addresses(0) == "10.0.0.64/16");
+  const Links links = links_of(platform);
+  CHECK(links[links.find("leaf0-up")].capacity == Approx(16 * 50e9 / 2));
+  std::vector<LinkId> route;
+  links.network(0, 3, 63, 3, 0, route);
+  CHECK(names(links, route) ==
+        Names{"node0/mlx5_3/tx", "leaf3-up", "leaf27-down", "node63/mlx5_3/rx"});
+}
+
+TEST_CASE("nodes of different machines are mixed by like", "[platforms][catalogue]") {
+  pb::Platform platform;
+  REQUIRE(read_document(
+      "nodes: [{like: dgx-a100, count: 2, name: 'a{i}'}, {like: dgx-h100, name: head}]",
+      "mixed.yaml", platform, shipped_catalogue().resolver()));
+  REQUIRE(expand(platform, "mixed.yaml"));
+  REQUIRE(platform.nodes_size() == 3);
+  CHECK(platform.nodes(1).name() == "a1");
+  CHECK(platform.nodes(2).gpus(0).compute_capability() == 90);
+}
+
+TEST_CASE("an unknown id is answered with the nearest one", "[platforms][catalogue]") {
+  const auto missing = shipped_catalogue().platform("dgx-h10");
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().code == Code::kMissingInput);
+  CHECK(missing.error().fix.find("dgx-h100") != std::string::npos);
+  for (const char* id : {"../catalogue/dgx-h100", "gpus/h100-sxm5", "", "/etc/passwd"}) {
+    CHECK_FALSE(shipped_catalogue().platform(id));
+  }
+  CHECK_FALSE(shipped_catalogue().gpu("h101"));
+}
+
+TEST_CASE("entries that are like one another in a circle are refused", "[platforms][catalogue]") {
+  const Folder folder;
+  folder.write("a.yaml", "like: b");
+  folder.write("b.yaml", "like: a");
+  const PlatformCatalogue catalogue(folder.path());
+  const auto circle = catalogue.platform("a");
+  REQUIRE_FALSE(circle);
+  CHECK(circle.error().code == Code::kBadInput);
+}
+
+TEST_CASE("a folder that is not there is an error of its own", "[platforms][catalogue]") {
+  const PlatformCatalogue catalogue("/nonexistent/catalogue");
+  REQUIRE_FALSE(catalogue.list());
+  CHECK(catalogue.list().error().code == Code::kMissingInput);
+}
+
+}  // namespace rehearse::platforms
