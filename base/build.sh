@@ -52,7 +52,7 @@ require() {
   mapfile -t missing < <(missing_of "${wanted[@]}")
   [ ${#missing[@]} -gt 0 ] || return 0
   line="apt-get install -y --no-install-recommends ${missing[*]}"
-  say "${#missing[@]} packages are missing: ${missing[*]}"
+  say "missing packages: ${missing[*]}"
   if [ "$(id -u)" -ne 0 ]; then
     line="sudo $line"
     as_root=(sudo)

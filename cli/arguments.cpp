@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <boost/program_options/cmdline.hpp>
 #include <fmt/format.h>
 
+#include <boost/program_options/cmdline.hpp>
 #include <boost/program_options/errors.hpp>
 #include <boost/program_options/parsers.hpp>
 

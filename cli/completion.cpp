@@ -166,8 +166,7 @@ Verb completion_verb() {
     } else {
       done = context.print(std::string_view(script));
     }
-    if (!done) return tl::unexpected(std::move(done).error());
-    return 0;
+    return exit_code(std::move(done));
   };
   return verb;
 }

@@ -24,6 +24,11 @@ Talk talk_of(const Arguments& arguments) {
   return arguments.options.count("verbose") > 0 ? Talk::kVerbose : Talk::kNormal;
 }
 
+// Bytes that are not UTF-8 (names from files) are replaced, not refused.
+std::string dump(const nlohmann::ordered_json& document) {
+  return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace
 
 Context::Context(const Verb& verb, Arguments arguments)
@@ -47,14 +52,21 @@ Overwrite Context::overwrite() const {
 }
 
 Result<void> Context::print(std::string_view text) {
-  reporter_.clear();
   if (const auto file = output()) return write_file(*file, text, overwrite());
+  return print_stdout(text);
+}
+
+Result<void> Context::print_stdout(std::string_view text) {
+  reporter_.clear();
   return write_stdout(text);
 }
 
+Result<void> Context::print_stdout(const nlohmann::ordered_json& document) {
+  return print_stdout(std::string_view(dump(document)));
+}
+
 Result<void> Context::print(const nlohmann::ordered_json& document) {
-  const auto replace = nlohmann::ordered_json::error_handler_t::replace;
-  return print(std::string_view(document.dump(2, ' ', false, replace) + "\n"));
+  return print(std::string_view(dump(document)));
 }
 
 void Context::show(const Findings& findings) {
@@ -77,6 +89,11 @@ nlohmann::ordered_json findings_json(const Findings& findings) {
                     {"advice", row.advice}});
   }
   return rows;
+}
+
+Result<int> exit_code(Result<void> done, int code) {
+  if (!done) return tl::unexpected(std::move(done).error());
+  return code;
 }
 
 Result<void> write_stdout(std::string_view text) {

@@ -60,6 +60,9 @@ class Context {
   [[nodiscard]] Result<void> print(std::string_view text);
   // A JSON document, indented by 2. `schema` should be its first key.
   [[nodiscard]] Result<void> print(const nlohmann::ordered_json& document);
+  // The same, to stdout also when -o is given: for verbs that write something else there.
+  [[nodiscard]] Result<void> print_stdout(std::string_view text);
+  [[nodiscard]] Result<void> print_stdout(const nlohmann::ordered_json& document);
   // One line per finding on stderr, unless --quiet; information only with -v.
   void show(const Findings& findings);
 
@@ -72,6 +75,9 @@ class Context {
 
 // {"id", "severity", "count", "first", "advice"} per row.
 [[nodiscard]] nlohmann::ordered_json findings_json(const Findings& findings);
+
+// The exit code of a verb whose last act was `done`.
+[[nodiscard]] Result<int> exit_code(Result<void> done, int code = 0);
 
 // All of `text` to stdout; kIo when it did not arrive.
 [[nodiscard]] Result<void> write_stdout(std::string_view text);

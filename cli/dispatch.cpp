@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <nlohmann/json.hpp>
 
@@ -65,6 +66,13 @@ Result<int> run(const std::vector<std::string>& words) {
   const bool help = arguments.options.count("help") > 0;
   if (help) return put(help_of(*verb, terminal));
   Context context(*verb, std::move(arguments));
+  // Refused before the work, not after it.
+  std::error_code ec;
+  if (const auto file = context.output(); file && context.overwrite() == Overwrite::kRefuse &&
+                                          std::filesystem::is_regular_file(*file, ec)) {
+    return fail(Code::kUsage, "the file exists already", *file,
+                "choose another name or pass --force to replace it");
+  }
   return verb->run(context);
 }
 

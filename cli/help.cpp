@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/help.hpp"
 
-#include <boost/program_options/cmdline.hpp>
 #include <fmt/format.h>
+
+#include <boost/program_options/cmdline.hpp>
 
 #include "base/text.hpp"
 #include "base/version.hpp"

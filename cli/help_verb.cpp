@@ -66,8 +66,7 @@ Result<int> run_help(Context& context) {
     RH_TRY(const Verb* verb, known_verb(context.inputs().front()));
     done = context.print(std::string_view(help_of(*verb, context.terminal())));
   }
-  if (!done) return tl::unexpected(std::move(done).error());
-  return 0;
+  return exit_code(std::move(done));
 }
 
 }  // namespace

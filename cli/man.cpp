@@ -93,8 +93,7 @@ Verb man_verb() {
     Result<void> done = context.json() ? context.print(nlohmann::ordered_json{
                                              {"schema", "rehearse.man/1"}, {"troff", man_page()}})
                                        : context.print(std::string_view(man_page()));
-    if (!done) return tl::unexpected(std::move(done).error());
-    return 0;
+    return exit_code(std::move(done));
   };
   return verb;
 }

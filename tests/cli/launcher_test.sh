@@ -76,7 +76,7 @@ sed -i '/libfmt-dev/d; /^cmake$/d' "$FAKE/installed"
 echo 1000 >"$FAKE/uid"
 launch
 check "without being root nothing is installed unasked" test $rc -eq 66
-check "the missing packages are named" has "2 packages are missing: cmake libfmt-dev" "$work/err"
+check "the missing packages are named" has "missing packages: cmake libfmt-dev" "$work/err"
 check "the exact line is printed" \
   has "sudo apt-get install -y --no-install-recommends cmake libfmt-dev" "$work/err"
 check "apt was not called" test ! -e "$FAKE/apt-calls"

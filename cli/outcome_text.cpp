@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/outcome_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "cli/table.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+constexpr int kMostRows = 8;
+
+std::string title(const Terminal& terminal, const char* text) {
+  return "\n" + terminal.styled(Style::kBold, text) + "\n";
+}
+
+std::string share_of(int64_t part, int64_t whole) {
+  return whole > 0 ? fmt::format("{:.1f} %",
+                                 100.0 * static_cast<double>(part) / static_cast<double>(whole))
+                   : "";
+}
+
+// Same text from many ranks: one line with the ranks.
+std::string error_lines(const pb::Outcome& outcome, const Terminal& terminal) {
+  std::vector<std::pair<std::string, std::vector<uint32_t>>> texts;
+  for (const auto& error : outcome.error_text()) {
+    auto same = std::ranges::find(texts, error.text(), &decltype(texts)::value_type::first);
+    if (same == texts.end()) same = texts.insert(texts.end(), {error.text(), {}});
+    same->second.push_back(error.rank());
+  }
+  std::string out;
+  int rows = 0;
+  for (auto& [text, ranks] : texts) {
+    if (++rows > kMostRows) {
+      out += fmt::format("  and {} more\n", texts.size() - kMostRows);
+      break;
+    }
+    std::ranges::sort(ranks);
+    out += terminal.styled(Style::kDim, fmt::format("  rank {}: ", format_ranks(ranks)));
+    out += text + "\n";
+  }
+  return out;
+}
+
+std::string place_of(const pb::Culprit& culprit) {
+  std::string out = culprit.kind();
+  if (culprit.has_rank())
+    out = fmt::format("rank {}", culprit.rank());
+  else if (culprit.has_node())
+    out = fmt::format("node {}", culprit.node());
+  else if (!culprit.link().empty())
+    out = fmt::format("link {}", culprit.link());
+  return out;
+}
+
+std::string breakdown(const pb::Outcome& outcome, const Terminal& terminal) {
+  if (outcome.breakdown().empty()) return "";
+  struct Part {
+    const char* name;
+    int64_t (pb::RankBreakdown::*value)() const;
+  };
+  static const std::vector<Part> kParts = {
+      {"compute", &pb::RankBreakdown::compute},
+      {"communication", &pb::RankBreakdown::communication},
+      {"waiting for others", &pb::RankBreakdown::wait},
+      {"host", &pb::RankBreakdown::host},
+      {"idle", &pb::RankBreakdown::idle},
+      {"hidden communication", &pb::RankBreakdown::overlapped}};
+  const auto& ranks = outcome.breakdown();
+  int64_t step = 0;
+  for (const auto& rank : ranks) step += rank.step();
+  Table table({{"where a step goes"},
+               {"mean", Align::kRight},
+               {"share", Align::kRight},
+               {"least", Align::kRight},
+               {"most", Align::kRight},
+               {"on rank", Align::kRight}});
+  for (const Part& part : kParts) {
+    int64_t sum = 0;
+    const pb::RankBreakdown *least = &ranks[0], *most = &ranks[0];
+    for (const auto& rank : ranks) {
+      const int64_t value = (rank.*part.value)();
+      sum += value;
+      if (value < (least->*part.value)()) least = &rank;
+      if (value > (most->*part.value)()) most = &rank;
+    }
+    if (sum == 0) continue;
+    table.add({part.name, format_duration(sum / ranks.size()), share_of(sum, step),
+               format_duration((least->*part.value)()), format_duration((most->*part.value)()),
+               fmt::format("{}", most->rank())});
+  }
+  return "\n" + table.text(terminal);
+}
+
+std::string waits(const pb::Outcome& outcome, const Terminal& terminal) {
+  if (outcome.waits().empty()) return "";
+  // Ranks that wait for the same in the same place are one row.
+  std::map<std::string, std::pair<const pb::Wait*, std::vector<uint32_t>>> rows;
+  for (const auto& wait : outcome.waits()) {
+    const std::vector<uint32_t> wanted(wait.for_ranks().begin(), wait.for_ranks().end());
+    auto& row = rows[fmt::format("{}\t{:020}\t{}\t{}", wait.communicator(), wait.sequence(),
+                                 wait.operation(), format_ranks(wanted))];
+    row.first = &wait;
+    row.second.push_back(wait.rank());
+  }
+  Table table({{"waiting"}, {"for ranks"}, {"in"}, {"communicator"}, {"sequence", Align::kRight}});
+  int shown = 0;
+  for (auto& [key, row] : rows) {
+    if (++shown > kMostRows) {
+      table.add({fmt::format("and {} more", rows.size() - kMostRows)});
+      break;
+    }
+    std::ranges::sort(row.second);
+    const pb::Wait& wait = *row.first;
+    const std::vector<uint32_t> wanted(wait.for_ranks().begin(), wait.for_ranks().end());
+    table.add({format_ranks(row.second), format_ranks(wanted), wait.operation(),
+               wait.communicator(), fmt::format("{}", wait.sequence())});
+  }
+  return "\n" + table.text(terminal);
+}
+
+std::string communicators(const pb::Outcome& outcome, const Terminal& terminal) {
+  if (outcome.communicators().empty()) return "";
+  Table table({{"communicator"},
+               {"ranks", Align::kRight},
+               {"nodes", Align::kRight},
+               {"transport"},
+               {"calls", Align::kRight},
+               {"bytes", Align::kRight},
+               {"bus bandwidth", Align::kRight},
+               {"algorithms"}});
+  for (int i = 0; i < std::min(kMostRows, outcome.communicators_size()); ++i) {
+    const auto& c = outcome.communicators(i);
+    table.add({c.id(), fmt::format("{}", c.ranks()), fmt::format("{}", c.nodes()), c.transport(),
+               format_count(static_cast<uint64_t>(c.calls())), format_bytes(c.bytes()),
+               format_bandwidth(c.busbw()), c.algorithms()});
+  }
+  std::string out = "\n" + table.text(terminal);
+  if (outcome.communicators_size() > kMostRows) {
+    out += fmt::format("and {} more communicators\n", outcome.communicators_size() - kMostRows);
+  }
+  return out;
+}
+
+std::string links(const pb::Outcome& outcome, const Terminal& terminal) {
+  if (outcome.links().empty()) return "";
+  Table table({{"busiest links"}, {"bytes", Align::kRight}, {"use", Align::kRight}});
+  for (int i = 0; i < std::min(5, outcome.links_size()); ++i) {
+    const auto& link = outcome.links(i);
+    table.add({link.name(), format_bytes(static_cast<Bytes>(link.bytes())),
+               fmt::format("{:.1f} %", 100 * link.utilisation())});
+  }
+  return "\n" + table.text(terminal);
+}
+
+std::string findings(const pb::Outcome& outcome, const Terminal& terminal) {
+  if (outcome.findings().empty()) return "";
+  std::string out = title(terminal, "findings");
+  for (const auto& f : outcome.findings()) {
+    out +=
+        fmt::format("  {}: {} ({}), first at {}{}{}\n", f.severity(), f.id(),
+                    format_count(f.count()), f.first(), f.advice().empty() ? "" : ": ", f.advice());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string verdict_name(pb::Verdict verdict) {
+  std::string name = pb::Verdict_Name(verdict);
+  std::ranges::transform(name, name.begin(), [](unsigned char c) {
+    return c == '_' ? '-' : static_cast<char>(std::tolower(c));
+  });
+  return name;
+}
+
+std::string step_text(const pb::Outcome& outcome) {
+  const int64_t now = outcome.step_time_ns().mean();
+  const int64_t before = outcome.baseline_step_time_ns().mean();
+  if (now <= 0) {
+    return before > 0 ? fmt::format("no whole step (baseline {})", format_duration(before))
+                      : "no whole step";
+  }
+  if (before <= 0) return fmt::format("step time {}", format_duration(now));
+  const double change = 100.0 * (static_cast<double>(now) / static_cast<double>(before) - 1.0);
+  return fmt::format("step time {} -> {} ({:+.1f} %)", format_duration(before),
+                     format_duration(now), change);
+}
+
+std::string outcome_head(const pb::Outcome& outcome, const Terminal& terminal) {
+  const bool good = outcome.verdict() == pb::COMPLETED && outcome.symptom().id() == "healthy";
+  const Style style = good                                 ? Style::kGreen
+                      : outcome.verdict() == pb::COMPLETED ? Style::kYellow
+                                                           : Style::kRed;
+  std::string out =
+      fmt::format("{}: {}, {}\n", outcome.scenario(),
+                  terminal.styled(style, verdict_name(outcome.verdict())), step_text(outcome));
+  Table table({{""}, {""}});
+  table.add({"  ranks", fmt::format("{} on {}{}", format_count(outcome.ranks()), outcome.platform(),
+                                    outcome.synthetic() ? ", trace is synthetic" : "")});
+  std::string reasons = fmt::format("{}", fmt::join(outcome.symptom().reasons(), "; "));
+  table.add(
+      {"  symptom", fmt::format("{} {}{}{}", outcome.symptom().id(), outcome.symptom().label(),
+                                reasons.empty() ? "" : ": ", reasons)});
+  for (const auto& patch : outcome.patches()) table.add({"  changed", patch});
+  for (const auto& culprit : outcome.culprits()) {
+    table.add({"  culprit", fmt::format("{}: {}", place_of(culprit), culprit.why())});
+  }
+  if (outcome.has_first_failure()) {
+    const auto& f = outcome.first_failure();
+    table.add({"  first failure",
+               fmt::format("rank {} after {}{}{}", f.rank(), format_duration(f.time_ns()),
+                           f.operation().empty() ? "" : " in " + f.operation(),
+                           f.communicator().empty()
+                               ? ""
+                               : fmt::format(" {} of {}", f.sequence(), f.communicator()))});
+  }
+  out += table.text(terminal);
+  return out + error_lines(outcome, terminal);
+}
+
+std::string outcome_text(const pb::Outcome& outcome, const Terminal& terminal) {
+  return outcome_head(outcome, terminal) + breakdown(outcome, terminal) + waits(outcome, terminal) +
+         communicators(outcome, terminal) + links(outcome, terminal) + findings(outcome, terminal);
+}
+
+}  // namespace rehearse::cli
