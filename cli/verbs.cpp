@@ -9,6 +9,7 @@ namespace rehearse::cli {
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> list = {
+      platforms_verb(),
       help_verb(),
       completion_verb(),
       man_verb(),

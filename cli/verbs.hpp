@@ -11,6 +11,7 @@ namespace rehearse::cli {
 Verb completion_verb();
 Verb help_verb();
 Verb man_verb();
+Verb platforms_verb();
 
 // The verb of that name, or kUsage with the nearest one.
 [[nodiscard]] Result<const Verb*> known_verb(const std::string& name);

@@ -15,7 +15,7 @@ sources=/etc/apt/sources.list.d/debian.sources
 place=$(mktemp -d)
 root=$place/root
 leave() {
-  for mounted in dev proc; do mountpoint -q "$root/$mounted" && umount -l "$root/$mounted"; done
+  for mounted in dev proc; do mountpoint -q "$root/$mounted" && umount -R -l "$root/$mounted"; done
   # Never remove through a mount that could not be taken away.
   mountpoint -q "$root/dev" || mountpoint -q "$root/proc" || rm -rf "$place"
 }
@@ -31,7 +31,8 @@ mmdebstrap --quiet --variant=minbase --include=ca-certificates,git bookworm "$ro
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 echo "127.0.0.1 localhost" >"$root/etc/hosts"
 mkdir -p "$root/proc" "$root/dev"
-mount -t proc proc "$root/proc" && mount --bind /dev "$root/dev" || skip "mounting is not allowed here"
+mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev" ||
+   skip "mounting is not allowed here"
 
 step "a clone of the tree"
 git -c safe.directory='*' clone --quiet --no-hardlinks "$project" "$root/rehearse" || exit 1

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rehearse platforms`: the catalogue of machines.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/document.hpp"
+#include "base/install.hpp"
+#include "base/units.hpp"
+#include "cli/context.hpp"
+#include "cli/platform_drawing.hpp"
+#include "cli/table.hpp"
+#include "cli/verbs.hpp"
+#include "platforms/model/catalogue.hpp"
+
+namespace rehearse::cli {
+namespace {
+namespace po = boost::program_options;
+using Json = nlohmann::ordered_json;
+
+Result<platforms::PlatformCatalogue> catalogue() {
+  RH_TRY(auto folder, shipped("platforms/catalogue"));
+  return platforms::PlatformCatalogue(folder);
+}
+
+// What one node has, in words: "8 x NVIDIA A100-SXM4-80GB".
+std::string gpus_of(const pb::Node& node) {
+  if (node.gpus().empty()) return "none";
+  return fmt::format("{} x {}", node.gpus_size(), node.gpus(0).model());
+}
+
+std::string nics_of(const pb::Node& node) {
+  if (node.nics().empty()) return "none";
+  return fmt::format("{} x {}", node.nics_size(), format_bandwidth(node.nics(0).bandwidth()));
+}
+
+struct Shown {
+  platforms::Entry entry;
+  pb::Platform platform;  // expanded
+};
+
+Result<Shown> load(const platforms::PlatformCatalogue& from, const platforms::Entry& entry,
+                   uint32_t nodes) {
+  RH_TRY(pb::Platform platform, from.platform(entry.id));
+  if (nodes > 0) platform.set_scale(nodes);
+  if (auto done = platforms::expand(platform, entry.id); !done) {
+    return tl::unexpected(std::move(done).error());
+  }
+  if (platform.nodes().empty()) {
+    return fail(Code::kBadInput, "the platform has no nodes", entry.id, "give it at least one");
+  }
+  return Shown{entry, std::move(platform)};
+}
+
+Json summary(const Shown& shown) {
+  const pb::Node& node = shown.platform.nodes(0);
+  return {{"id", shown.entry.id},
+          {"name", shown.entry.name},
+          {"description", shown.entry.description},
+          {"nodes", shown.platform.nodes_size()},
+          {"gpus_per_node", node.gpus_size()},
+          {"gpu", node.gpus().empty() ? "" : node.gpus(0).model()},
+          {"nics_per_node", node.nics_size()},
+          {"nic_bandwidth", node.nics().empty() ? 0.0 : node.nics(0).bandwidth()}};
+}
+
+Result<void> list(Context& context) {
+  RH_TRY(auto from, catalogue());
+  RH_TRY(const auto entries, from.list());
+  Json rows = Json::array();
+  Table table({{"id"}, {"GPUs of a node"}, {"NICs of a node"}, {"what it is"}});
+  for (const auto& entry : entries) {
+    RH_TRY(const Shown shown, load(from, entry, 0));
+    rows.push_back(summary(shown));
+    const pb::Node& node = shown.platform.nodes(0);
+    table.add({entry.id, gpus_of(node), nics_of(node), entry.description});
+  }
+  if (context.json()) {
+    return context.print(Json{{"schema", "rehearse.platforms/1"}, {"platforms", rows}});
+  }
+  return context.print(std::string_view(table.text(context.terminal())));
+}
+
+Result<void> show(Context& context) {
+  const std::string& id = context.inputs()[1];
+  RH_TRY(auto from, catalogue());
+  RH_TRY(const pb::Platform compact, from.platform(id));
+  const uint32_t nodes = context.has("nodes") ? context.get<uint32_t>("nodes") : 0;
+  RH_TRY(const Shown shown, load(from, {id, compact.name(), compact.description()}, nodes));
+  if (context.has("svg")) {
+    const std::string file = context.get<std::string>("svg");
+    auto done = write_file(file, draw(shown.platform), context.overwrite());
+    if (!done) return done;
+    context.reporter().note(fmt::format("drew {}", file));
+  }
+  if (context.json()) {
+    Json document = {{"schema", "rehearse.platform/1"}};
+    document.update(summary(shown));
+    document["platform"] = to_json(shown.platform);
+    return context.print(document);
+  }
+  const pb::Node& node = shown.platform.nodes(0);
+  std::string text = fmt::format("{}: {}\n", id, shown.entry.description);
+  Table table({{""}, {""}});
+  table.add({"nodes", fmt::format("{} ({})", shown.platform.nodes_size(), node.model())});
+  table.add({"GPUs of a node", gpus_of(node)});
+  table.add({"NICs of a node", nics_of(node)});
+  table.add({"host memory", format_bytes(node.memory())});
+  table.add({"sockets", fmt::format("{}", node.numa_size())});
+  for (const auto& source : shown.platform.sources()) {
+    table.add({"source", fmt::format("{} {}", source.figure(), source.url())});
+  }
+  text += table.text(context.terminal());
+  if (context.verbose()) text += "\n" + write_document(shown.platform);
+  return context.print(std::string_view(text));
+}
+
+Result<int> run_platforms(Context& context) {
+  const auto& words = context.inputs();
+  Result<void> done;
+  if (words.empty() || words[0] == "list") {
+    done = list(context);
+  } else if (words.size() < 2) {
+    done = fail(Code::kUsage, "ID is missing: the platform to show", "platforms show",
+                "rehearse platforms lists them");
+  } else {
+    done = show(context);
+  }
+  return exit_code(std::move(done));
+}
+
+}  // namespace
+
+Verb platforms_verb() {
+  Verb verb;
+  verb.name = "platforms";
+  verb.summary = "browse the catalogue of machines";
+  verb.details =
+      "`list` (the default) shows all; `show ID` one of them, -v with every part after expansion.";
+  verb.positionals = {{"ACTION", "what to do", Count::kOptional, {"list", "show"}},
+                      {"ID", "the platform to show", Count::kOptional, {}}};
+  verb.options = [](po::options_description& options) {
+    auto add = options.add_options();
+    add("nodes", po::value<uint32_t>()->value_name("N"), "show it with N nodes");
+    add("svg", po::value<std::string>()->value_name("FILE"), "draw it");
+  };
+  verb.writes = Writes::kFile;
+  verb.examples = {{"./rehearse platforms", "all machines"},
+                   {"./rehearse platforms show dgx-a100 --nodes 4 --svg dgx.svg",
+                    "four nodes of one kind, as a picture too"}};
+  verb.run = run_platforms;
+  return verb;
+}
+
+}  // namespace rehearse::cli
