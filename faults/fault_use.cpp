@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "faults/fault_use.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/document.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "faults/placeholders.hpp"
+
+namespace rehearse::faults {
+namespace {
+
+using Kind = pb::Parameter;
+
+bool is_index(const pb::Parameter& parameter) {
+  switch (parameter.kind()) {
+    case Kind::RANK:
+    case Kind::NODE:
+    case Kind::GPU:
+    case Kind::NIC:
+    case Kind::COLLECTIVE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+template <typename T>
+Result<double> plain_number(std::string_view text, const char* wanted) {
+  T value{};
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (ec != std::errc() || end != text.data() + text.size() ||
+      !std::isfinite(static_cast<double>(value))) {
+    return fail(Code::kUsage, fmt::format("'{}' is not {}", text, wanted));
+  }
+  return static_cast<double>(value);
+}
+
+template <typename T>
+Result<double> widened(const Result<T>& value) {
+  if (!value) return tl::unexpected(value.error());
+  return static_cast<double>(*value);
+}
+
+// Text goes into a quoted YAML scalar or a path, so what would end or escape it is refused.
+Result<double> plain_text(std::string_view text) {
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 ||
+        std::string_view("\"'\\{}").find(c) != std::string_view::npos) {
+      return fail(Code::kUsage,
+                  "quotes, braces, backslashes and control characters are not allowed");
+    }
+  }
+  return 0.0;
+}
+
+Result<double> parse_kind(const pb::Parameter& parameter, std::string_view text) {
+  switch (parameter.kind()) {
+    case Kind::RANK:
+    case Kind::NODE:
+    case Kind::GPU:
+    case Kind::NIC:
+    case Kind::COLLECTIVE:
+      return plain_number<uint32_t>(text, "a whole number from 0");
+    case Kind::COUNT:
+      return plain_number<int64_t>(text, "a whole number");
+    case Kind::NUMBER:
+      return plain_number<double>(text, "a number");
+    case Kind::BYTES:
+      return widened(parse_bytes(text));
+    case Kind::DURATION:
+      return widened(parse_duration(text));
+    case Kind::BANDWIDTH:
+      return widened(parse_bandwidth(text));
+    default:
+      return plain_text(text);
+  }
+}
+
+std::string bounds_of(const pb::Parameter& parameter) {
+  if (parameter.at_most().empty()) return fmt::format("at least {}", parameter.at_least());
+  if (parameter.at_least().empty()) return fmt::format("at most {}", parameter.at_most());
+  return fmt::format("{} to {}", parameter.at_least(), parameter.at_most());
+}
+
+const pb::Parameter* find_parameter(const pb::Fault& fault, std::string_view name) {
+  for (const pb::Parameter& parameter : fault.parameters()) {
+    if (parameter.name() == name) return &parameter;
+  }
+  return nullptr;
+}
+
+Result<void> check_index(const pb::Parameter& parameter, uint32_t value, int size) {
+  if (size == 0 || value < static_cast<uint32_t>(size)) return {};
+  return fail(Code::kUsage,
+              fmt::format("there is no {} {} in this scenario", parameter.name(), value), {},
+              fmt::format("choose one from 0 to {}", size - 1));
+}
+
+// Ranks, nodes and devices must exist; adds {rank.node} and {rank.gpu}.
+Result<void> place(const FaultUse& use, const pb::Scenario& document,
+                   std::map<std::string, std::string>& values) {
+  const pb::Platform& platform = document.platform();
+  const pb::Node* node = nullptr;
+  const auto index = [&](const pb::Parameter& p) {
+    return static_cast<uint32_t>(std::strtoul(use.values.at(p.name()).c_str(), nullptr, 10));
+  };
+  for (const pb::Parameter& parameter : use.fault().parameters()) {
+    if (parameter.kind() == Kind::NODE) {
+      const uint32_t n = index(parameter);
+      if (const auto ok = check_index(parameter, n, platform.nodes_size()); !ok) return ok;
+      if (n < static_cast<uint32_t>(platform.nodes_size()))
+        node = &platform.nodes(static_cast<int>(n));
+    } else if (parameter.kind() == Kind::RANK) {
+      const uint32_t rank = index(parameter);
+      const auto& ranks = document.launch().ranks();
+      if (const auto ok = check_index(parameter, rank, ranks.size()); !ok) return ok;
+      const auto found = std::find_if(ranks.begin(), ranks.end(),
+                                      [&](const pb::RankLaunch& r) { return r.rank() == rank; });
+      if (found == ranks.end()) continue;
+      values[parameter.name() + ".node"] = std::to_string(found->node());
+      values[parameter.name() + ".gpu"] = std::to_string(found->gpu());
+    }
+  }
+  if (!node) return {};
+  for (const pb::Parameter& parameter : use.fault().parameters()) {
+    const int size = parameter.kind() == Kind::GPU   ? node->gpus_size()
+                     : parameter.kind() == Kind::NIC ? node->nics_size()
+                                                     : 0;
+    if (const auto ok = check_index(parameter, is_index(parameter) ? index(parameter) : 0, size);
+        !ok) {
+      return ok;
+    }
+  }
+  return {};
+}
+
+Result<pb::FaultEdits> edits_of(const FaultUse& use, const pb::Scenario& document) {
+  std::map<std::string, std::string> values = use.values;
+  if (auto placed = place(use, document, values); !placed) {
+    Error error = std::move(placed).error();
+    error.where = use.text();
+    return tl::unexpected(std::move(error));
+  }
+  return read_edits(*use.entry, values, &document);
+}
+
+}  // namespace
+
+std::string FaultUse::text() const {
+  std::string out = fault().id();
+  char separator = ':';
+  for (const pb::Parameter& parameter : fault().parameters()) {
+    out += fmt::format("{}{}={}", separator, parameter.name(), values.at(parameter.name()));
+    separator = ',';
+  }
+  return out;
+}
+
+Result<double> parse_value(const pb::Parameter& parameter, std::string_view text) {
+  RH_TRY(const double value, parse_kind(parameter, text));
+  if (parameter.choices_size() > 0) {
+    const std::vector<std::string> choices(parameter.choices().begin(), parameter.choices().end());
+    if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
+      return fail(Code::kUsage, fmt::format("'{}' is not one of the choices", text), {},
+                  fmt::format("choose {}", join_words(choices)));
+    }
+  }
+  const auto outside = [&](const std::string& bound, double sign) {
+    if (bound.empty()) return false;
+    const auto limit = parse_kind(parameter, bound);
+    return limit && sign * (value - *limit) < 0;
+  };
+  if (outside(parameter.at_least(), 1) || outside(parameter.at_most(), -1)) {
+    return fail(Code::kUsage, fmt::format("'{}' is out of range", text), {},
+                fmt::format("choose {}", bounds_of(parameter)));
+  }
+  return value;
+}
+
+std::string format_value(const pb::Parameter& parameter, double value) {
+  switch (parameter.kind()) {
+    case Kind::BANDWIDTH:
+      return fmt::format("{:.0f}B/s", value);
+    case Kind::BYTES:
+      return fmt::format("{:.0f}B", value);
+    case Kind::DURATION:
+      return fmt::format("{:.0f}ns", value);
+    case Kind::NUMBER:
+      return fmt::format("{:.4g}", value);
+    default:
+      return fmt::format("{:.0f}", value);
+  }
+}
+
+FaultUse with_defaults(std::shared_ptr<const FaultEntry> entry) {
+  FaultUse use{.entry = std::move(entry), .values = {}};
+  for (const pb::Parameter& parameter : use.fault().parameters()) {
+    use.values[parameter.name()] = parameter.default_();
+  }
+  return use;
+}
+
+Result<FaultUse> with_value(FaultUse use, std::string_view name, std::string value) {
+  const pb::Parameter* parameter = find_parameter(use.fault(), name);
+  if (!parameter) {
+    std::vector<std::string> names;
+    for (const pb::Parameter& p : use.fault().parameters()) names.push_back(p.name());
+    const std::string near = nearest(name, names);
+    return fail(Code::kUsage, fmt::format("{} has no parameter '{}'", use.fault().id(), name), {},
+                !near.empty()   ? fmt::format("did you mean '{}'?", near)
+                : names.empty() ? "it takes none"
+                                : fmt::format("it takes {}", join_words(names)));
+  }
+  if (auto parsed = parse_value(*parameter, value); !parsed) {
+    Error error = std::move(parsed).error();
+    error.code = Code::kUsage;
+    error.what = fmt::format("{}={}: {}", name, value, error.what);
+    return tl::unexpected(std::move(error));
+  }
+  use.values[std::string(name)] = std::move(value);
+  return use;
+}
+
+Result<FaultUse> parse_fault(std::string_view text, const FaultCatalogue& catalogue) {
+  const size_t colon = text.find(':');
+  RH_TRY(auto entry, catalogue.find(text.substr(0, colon)));
+  FaultUse use = with_defaults(std::move(entry));
+  if (colon == text.npos) return use;
+  for (const std::string& part : split(text.substr(colon + 1), ',')) {
+    const size_t equals = part.find('=');
+    if (equals == part.npos) {
+      return fail(Code::kUsage, fmt::format("'{}' is not key=value", part), std::string(text),
+                  "write --fault ID:key=value,key=value");
+    }
+    auto next = with_value(std::move(use), part.substr(0, equals), part.substr(equals + 1));
+    if (!next) {
+      Error error = std::move(next).error();
+      error.where = std::string(text);
+      return tl::unexpected(std::move(error));
+    }
+    use = std::move(*next);
+  }
+  return use;
+}
+
+Result<pb::FaultEdits> read_edits(const FaultEntry& entry,
+                                  const std::map<std::string, std::string>& values,
+                                  const pb::Scenario* document) {
+  RH_TRY(const std::string text,
+         substitute(entry.edits, entry.file, {.values = values, .document = document}));
+  pb::FaultEdits edits;
+  if (auto read = read_document(text, entry.file, edits); !read)
+    return tl::unexpected(read.error());
+  return edits;
+}
+
+Result<std::vector<pb::Patch>> patches_of(const FaultUse& use, const pb::Scenario& document) {
+  RH_TRY(const pb::FaultEdits edits, edits_of(use, document));
+  return std::vector<pb::Patch>(edits.patch().begin(), edits.patch().end());
+}
+
+Result<std::vector<pb::Fix>> fixes_of(const FaultUse& use, const pb::Scenario& document) {
+  RH_TRY(const pb::FaultEdits edits, edits_of(use, document));
+  return std::vector<pb::Fix>(edits.fixes().begin(), edits.fixes().end());
+}
+
+}  // namespace rehearse::faults

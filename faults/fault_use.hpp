@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fault with its parameters chosen, and the patches that inject and repair it. Pure functions.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "faults/fault_catalogue.hpp"
+#include "sim/proto/scenario.pb.h"
+
+namespace rehearse::faults {
+
+struct FaultUse {
+  std::shared_ptr<const FaultEntry> entry;
+  std::map<std::string, std::string> values;  // every parameter, defaults filled in
+
+  [[nodiscard]] const pb::Fault& fault() const { return entry->fault; }
+  // "F16:node=1", parameters in the order of the catalogue: what parse_fault reads.
+  [[nodiscard]] std::string text() const;
+};
+
+// "F16" or "F16:node=1,...". kUsage for an unknown fault or parameter (with the nearest name) and
+// for a value of the wrong kind or out of range.
+[[nodiscard]] Result<FaultUse> parse_fault(std::string_view text, const FaultCatalogue& catalogue);
+// All defaults.
+[[nodiscard]] FaultUse with_defaults(std::shared_ptr<const FaultEntry> entry);
+// The same use with one parameter changed, checked as in parse_fault.
+[[nodiscard]] Result<FaultUse> with_value(FaultUse use, std::string_view name, std::string value);
+
+// The patches that inject the fault into this (expanded) scenario. kUsage when it has no such rank,
+// node, GPU or NIC.
+[[nodiscard]] Result<std::vector<pb::Patch>> patches_of(const FaultUse& use,
+                                                        const pb::Scenario& document);
+// Its fixes for this scenario, in the catalogue's order.
+[[nodiscard]] Result<std::vector<pb::Fix>> fixes_of(const FaultUse& use,
+                                                    const pb::Scenario& document);
+
+// A value as a number of the stored unit (bytes, bytes per second, nanoseconds); 0 for text.
+// Checked against kind, bounds and choices.
+[[nodiscard]] Result<double> parse_value(const pb::Parameter& parameter, std::string_view text);
+// The reverse for kinds that are quantities; whole numbers are rounded.
+[[nodiscard]] std::string format_value(const pb::Parameter& parameter, double value);
+
+// Reads the second document of a catalogue file with the given placeholder values.
+[[nodiscard]] Result<pb::FaultEdits> read_edits(const FaultEntry& entry,
+                                                const std::map<std::string, std::string>& values,
+                                                const pb::Scenario* document);
+
+}  // namespace rehearse::faults

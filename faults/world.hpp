@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What diagnosis and fixes need of the simulator, as functions, so that their logic can be tested
+// without an engine.
+#pragma once
+
+#include <functional>
+
+#include "base/error.hpp"
+#include "base/reporter.hpp"
+#include "sim/proto/outcome.pb.h"
+#include "sim/scenario/scenario.hpp"
+
+namespace rehearse::faults {
+
+struct World {
+  std::function<Result<void>(sim::Scenario&, const pb::Patch&)> apply;
+  std::function<Result<pb::Outcome>(const sim::Scenario&)> simulate;
+};
+
+// sim::apply and sim::simulate; the reporter must outlive the World.
+[[nodiscard]] World simulated_world(Reporter& reporter);
+
+}  // namespace rehearse::faults

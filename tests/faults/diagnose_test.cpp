@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "faults/diagnose/diagnose.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "faults/diagnose/likeness.hpp"
+#include "tests/faults/small_world.hpp"
+
+using namespace rehearse;
+using namespace rehearse::faults;
+
+namespace {
+
+const FaultCatalogue& catalogue() {
+  static const auto loaded = FaultCatalogue::load_shipped();
+  REQUIRE(loaded);
+  return *loaded;
+}
+
+struct Broken {
+  sim::Scenario healthy = testing::small_scenario();
+  sim::Scenario scenario = testing::small_scenario();
+  pb::Outcome evidence, baseline;
+
+  explicit Broken(const std::string& fault) {
+    const World world = testing::small_world();
+    const auto use = parse_fault(fault, catalogue());
+    REQUIRE(use);
+    const auto patches = patches_of(*use, scenario.document);
+    REQUIRE(patches);
+    for (const pb::Patch& patch : *patches) REQUIRE(world.apply(scenario, patch));
+    evidence = *world.simulate(scenario);
+    baseline = *world.simulate(healthy);
+  }
+
+  [[nodiscard]] pb::Diagnosis diagnosis(uint32_t limit = 200) const {
+    const auto found = diagnose({.evidence = evidence,
+                                 .healthy = healthy,
+                                 .configured = &scenario.document.launch(),
+                                 .baseline = &baseline,
+                                 .max_simulations = limit},
+                                catalogue(), testing::small_world());
+    REQUIRE(found);
+    return *found;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the injected fault and its place come out first", "[faults][diagnose]") {
+  for (const char* fault : {"F16:node=1", "F16:node=0", "F37:node=1", "F21:rank=5,nth=3"}) {
+    INFO(fault);
+    const pb::Diagnosis diagnosis = Broken(fault).diagnosis();
+    REQUIRE(diagnosis.causes_size() > 0);
+    CHECK(diagnosis.causes(0).use() == fault);
+    CHECK(diagnosis.causes(0).score() == 1);
+    CHECK(diagnosis.causes(0).simulated());
+    CHECK(diagnosis.causes(0).culprits_size() > 0);
+    CHECK(diagnosis.causes(0).evidence_size() > 1);
+  }
+}
+
+TEST_CASE("the strength of a slow GPU is fitted to the step time", "[faults][diagnose]") {
+  const pb::Diagnosis diagnosis = Broken("F60:rank=11,factor=3.2").diagnosis();
+  REQUIRE(diagnosis.causes_size() > 0);
+  const pb::Cause& cause = diagnosis.causes(0);
+  CHECK(cause.fault() == "F60");
+  CHECK(cause.culprits(0).rank() == 11);
+  CHECK(cause.score() > 0.8);
+  const auto use = parse_fault(cause.use(), catalogue());
+  REQUIRE(use);
+  CHECK(std::stod(use->values.at("factor")) == Approx(3.2).epsilon(0.1));
+}
+
+TEST_CASE("a slow node is told from a slow GPU", "[faults][diagnose]") {
+  const pb::Diagnosis diagnosis = Broken("F62:node=1,speed=0.5").diagnosis();
+  REQUIRE(diagnosis.causes_size() > 0);
+  CHECK(diagnosis.causes(0).fault() == "F62");
+  CHECK(diagnosis.causes(0).culprits(0).node() == 1);
+}
+
+TEST_CASE("a setting that the configuration does not have is no cause", "[faults][diagnose]") {
+  const Broken broken("F37:node=1");
+  const pb::Diagnosis diagnosis = broken.diagnosis();
+  for (const pb::Cause& cause : diagnosis.causes()) {
+    CHECK(cause.fault() != "F16");
+    CHECK(cause.fault() != "F36");
+  }
+}
+
+TEST_CASE("a healthy outcome has no cause and costs no simulation", "[faults][diagnose]") {
+  const sim::Scenario healthy = testing::small_scenario();
+  int runs = 0;
+  const World world = testing::small_world(&runs);
+  const pb::Outcome outcome = *testing::small_world().simulate(healthy);
+  const auto diagnosis =
+      diagnose({.evidence = outcome, .healthy = healthy, .baseline = &outcome}, catalogue(), world);
+  REQUIRE(diagnosis);
+  CHECK(diagnosis->symptom().id() == "healthy");
+  CHECK(diagnosis->causes_size() == 0);
+  CHECK(runs == 0);
+}
+
+TEST_CASE("diagnosis keeps to its limit of simulations and says what it left out",
+          "[faults][diagnose]") {
+  const pb::Diagnosis diagnosis = Broken("F60:rank=11,factor=3.2").diagnosis(3);
+  CHECK(diagnosis.simulations() == 3);
+  bool left_out = false;
+  for (const pb::Cause& cause : diagnosis.causes()) left_out = left_out || !cause.simulated();
+  CHECK(left_out);
+}
+
+TEST_CASE("a simulator that refuses makes a cause unsimulated, not an error",
+          "[faults][diagnose]") {
+  const Broken broken("F16:node=1");
+  World world = testing::small_world();
+  world.simulate = [](const sim::Scenario&) -> Result<pb::Outcome> {
+    return fail(Code::kInternal, "no engine");
+  };
+  const auto diagnosis =
+      diagnose({.evidence = broken.evidence, .healthy = broken.healthy}, catalogue(), world);
+  REQUIRE(diagnosis);
+  REQUIRE(diagnosis->causes_size() > 0);
+  CHECK_FALSE(diagnosis->causes(0).simulated());
+  CHECK(diagnosis->causes(0).against(0).find("no engine") != std::string::npos);
+}
+
+TEST_CASE("likeness is one for the same run and falls with every difference",
+          "[faults][diagnose]") {
+  const Broken slow("F60:rank=3,factor=2"), other("F60:rank=4,factor=2"), hang("F21"),
+      later("F21:nth=9");
+  CHECK(likeness(slow.evidence, slow.evidence).score == Approx(1));
+  CHECK(likeness(slow.evidence, other.evidence).score < 0.99);
+  CHECK(likeness(slow.evidence, other.evidence).score >
+        likeness(slow.evidence, slow.baseline).score);
+  CHECK(likeness(hang.evidence, hang.evidence).score == Approx(1));
+  CHECK(likeness(hang.evidence, later.evidence).score < 0.7);
+  CHECK(likeness(hang.evidence, slow.evidence).score == 0);
+}

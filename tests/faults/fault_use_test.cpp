@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "faults/fault_use.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "faults/placeholders.hpp"
+#include "tests/faults/small_world.hpp"
+
+using namespace rehearse;
+using namespace rehearse::faults;
+
+namespace {
+
+const FaultCatalogue& catalogue() {
+  static const auto loaded = FaultCatalogue::load_shipped();
+  REQUIRE(loaded);
+  return *loaded;
+}
+
+Error refusal(const std::string& text) {
+  const auto use = parse_fault(text, catalogue());
+  REQUIRE_FALSE(use);
+  return use.error();
+}
+
+}  // namespace
+
+TEST_CASE("a fault without parameters uses its defaults", "[faults]") {
+  const auto use = parse_fault("F60", catalogue());
+  REQUIRE(use);
+  CHECK(use->text() == "F60:rank=3,factor=1.5");
+  const auto other = parse_fault("F60:factor=3,rank=7", catalogue());
+  REQUIRE(other);
+  CHECK(other->text() == "F60:rank=7,factor=3");
+  CHECK(parse_fault(other->text(), catalogue())->text() == other->text());
+}
+
+TEST_CASE("parameters become numbers of the patch", "[faults]") {
+  const sim::Scenario scenario = testing::small_scenario();
+  const auto use = parse_fault("F60:rank=7,factor=2.5", catalogue());
+  REQUIRE(use);
+  const auto patches = patches_of(*use, scenario.document);
+  REQUIRE(patches);
+  REQUIRE(patches->size() == 1);
+  CHECK(patches->at(0).slow_rank().rank() == 7);
+  CHECK(patches->at(0).slow_rank().slowdown() == 2.5);
+}
+
+TEST_CASE("parameters become parts of a path", "[faults]") {
+  const sim::Scenario scenario = testing::small_scenario();
+  const auto patches = patches_of(*parse_fault("F16:node=0", catalogue()), scenario.document);
+  REQUIRE(patches);
+  CHECK(patches->at(0).set().count("launch.ranks[node=0].env.NCCL_IB_DISABLE") == 1);
+}
+
+TEST_CASE("a rank's node and GPU and the rate of equal parts come from the scenario", "[faults]") {
+  sim::Scenario scenario = testing::small_scenario();
+  const auto slow = fixes_of(*parse_fault("F60:rank=13", catalogue()), scenario.document);
+  REQUIRE(slow);
+  CHECK(slow->at(0).patch(1).set().count("platform.nodes[1].gpus[5].speed") == 1);
+  CHECK(slow->at(0).change().find("node 1, GPU 5") != std::string::npos);
+
+  const auto use = parse_fault("F65:node=1,nic=2,bandwidth=50Gbps", catalogue());
+  REQUIRE(use);
+  const World world = testing::small_world();
+  const auto patches = patches_of(*use, scenario.document);
+  REQUIRE(patches);
+  REQUIRE(world.apply(scenario, patches->at(0)));
+  CHECK(scenario.document.platform().nodes(1).nics(2).bandwidth() == 6.25e9);
+  const auto fixes = fixes_of(*use, scenario.document);
+  REQUIRE(fixes);
+  REQUIRE(world.apply(scenario, fixes->at(0).patch(0)));
+  CHECK(scenario.document.platform().nodes(1).nics(2).bandwidth() == 25e9);
+}
+
+TEST_CASE("parameter errors say what would be right", "[faults]") {
+  CHECK(refusal("F16:nod=1").fix.find("'node'") != std::string::npos);
+  CHECK(refusal("F16:nod=1").code == Code::kUsage);
+  CHECK(refusal("F16:nod=1").where == "F16:nod=1");
+  CHECK(refusal("F16:node").what.find("key=value") != std::string::npos);
+  CHECK(refusal("F16:node=-1").what.find("whole number") != std::string::npos);
+  CHECK(refusal("F16:node=1.5").what.find("whole number") != std::string::npos);
+  CHECK(refusal("F16:node=99999999999").code == Code::kUsage);
+  CHECK(refusal("F60:factor=0.5").fix.find("1 to 20") != std::string::npos);
+  CHECK(refusal("F60:factor=nan").code == Code::kUsage);
+  CHECK(refusal("F65:bandwidth=fast").code == Code::kUsage);
+  CHECK(refusal("F65:bandwidth=-5Gbps").code == Code::kUsage);
+  CHECK(refusal("F33:proto=LL12").fix.find("LL128") != std::string::npos);
+  CHECK(refusal("F99").code == Code::kUsage);
+  CHECK(refusal("").code == Code::kUsage);
+}
+
+TEST_CASE("a place that the scenario does not have is refused", "[faults]") {
+  const sim::Scenario scenario = testing::small_scenario();
+  for (const char* text : {"F60:rank=16", "F16:node=2", "F63:nic=8", "F66:gpu=8"}) {
+    INFO(text);
+    const auto patches = patches_of(*parse_fault(text, catalogue()), scenario.document);
+    REQUIRE_FALSE(patches);
+    CHECK(patches.error().code == Code::kUsage);
+    CHECK(patches.error().fix.find("from 0 to") != std::string::npos);
+  }
+}
+
+TEST_CASE("text values cannot break out of the document", "[faults]") {
+  pb::Parameter text;
+  text.set_kind(pb::Parameter::TEXT);
+  CHECK(parse_value(text, "mlx5_0:1"));
+  for (const char* bad : {"a\"b", "a'b", "a\nb", "a\\b", "{node}"})
+    CHECK_FALSE(parse_value(text, bad));
+}
+
+TEST_CASE("quantities survive being written and read", "[faults]") {
+  pb::Parameter p;
+  for (const auto kind : {pb::Parameter::BANDWIDTH, pb::Parameter::BYTES, pb::Parameter::DURATION,
+                          pb::Parameter::NUMBER, pb::Parameter::COUNT}) {
+    p.set_kind(kind);
+    const auto value = parse_value(p, format_value(p, 1234));
+    REQUIRE(value);
+    CHECK(*value == 1234);
+  }
+}
+
+TEST_CASE("placeholders leave YAML braces alone and name their place", "[faults]") {
+  const Placeholders names{.values = {{"node", "1"}}, .document = nullptr};
+  CHECK(substitute("a: {b: 1, c: \"{node}\"} {} {x y}", "f", names).value() ==
+        "a: {b: 1, c: \"1\"} {} {x y}");
+  CHECK(substitute("{max a.b[*].c}", "f", names).value() == "1");
+  const auto unknown = substitute("a: 1\nb: {nodes}", "f.yaml", names);
+  REQUIRE_FALSE(unknown);
+  CHECK(unknown.error().where == "f.yaml:2:4");
+  CHECK(unknown.error().fix.find("node") != std::string::npos);
+}
+
+TEST_CASE("the largest number is looked up by path and refuses wrong paths", "[faults]") {
+  const sim::Scenario scenario = testing::small_scenario();
+  const auto& document = scenario.document;
+  CHECK(largest_at(document, "platform.nodes[*].nics[*].bandwidth").value() == "25000000000B/s");
+  CHECK(largest_at(document, "platform.nodes[1].gpus[0].nvlink.links").value() == "12");
+  for (const char* bad :
+       {"", "platform", "platform.nodes[9].acs", "platform.nods[*].acs", "platform.nodes[x].acs",
+        "platform.nodes[*", "platform.name", "launch.env.X", "seed.x"}) {
+    INFO(bad);
+    CHECK_FALSE(largest_at(document, bad));
+  }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "faults/fix/fix.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/faults/small_world.hpp"
+
+using namespace rehearse;
+using namespace rehearse::faults;
+
+namespace {
+
+// The fixes of `tried` against a job broken by `injected`.
+pb::FixReport fixes_for(const std::string& injected, const std::vector<std::string>& tried) {
+  const auto catalogue = FaultCatalogue::load_shipped();
+  const auto categories = Categories::load_shipped();
+  REQUIRE(catalogue);
+  REQUIRE(categories);
+  const World world = testing::small_world();
+  const sim::Scenario healthy = testing::small_scenario();
+  sim::Scenario broken = healthy;
+  const auto patches = patches_of(*parse_fault(injected, *catalogue), broken.document);
+  REQUIRE(patches);
+  for (const pb::Patch& patch : *patches) REQUIRE(world.apply(broken, patch));
+  std::vector<FaultUse> uses;
+  for (const std::string& text : tried) uses.push_back(*parse_fault(text, *catalogue));
+  const pb::Outcome outcome = *world.simulate(broken), baseline = *world.simulate(healthy);
+  const auto report = try_fixes({.broken = broken,
+                                 .outcome = outcome,
+                                 .baseline = baseline,
+                                 .candidates = uses,
+                                 .categories = *categories},
+                                world);
+  REQUIRE(report);
+  return *report;
+}
+
+}  // namespace
+
+TEST_CASE("the fix of the injected fault restores the baseline and comes first", "[faults][fix]") {
+  const pb::FixReport report = fixes_for("F16:node=1", {"F37:node=1", "F16:node=1"});
+  REQUIRE(report.fixes_size() == 2);
+  const pb::FixTrial& best = report.fixes(0);
+  CHECK(best.fault() == "F16");
+  CHECK(best.restores());
+  CHECK(best.symptom().id() == "healthy");
+  CHECK(best.step_time_ns() == 120'000'000);
+  CHECK(best.recovered_ns() == 140'000'000);
+  CHECK(best.paper_count() == 1);
+  CHECK(best.band() == "unvalidated");
+  CHECK(best.change().find("NCCL_IB_DISABLE") != std::string::npos);
+  CHECK_FALSE(report.fixes(1).restores());
+  CHECK(report.fixes(1).recovered_ns() == 0);
+}
+
+TEST_CASE("the right fix at the wrong place does not restore", "[faults][fix]") {
+  const pb::FixReport report = fixes_for("F16:node=1", {"F16:node=0"});
+  REQUIRE(report.fixes_size() == 1);
+  CHECK_FALSE(report.fixes(0).restores());
+}
+
+TEST_CASE("a hang is repaired by taking the program's slip back", "[faults][fix]") {
+  const pb::FixReport report =
+      fixes_for("F21:rank=5,nth=3", {"F21:rank=4,nth=3", "F21:rank=5,nth=3"});
+  REQUIRE(report.fixes_size() == 2);
+  CHECK(report.fixes(0).use() == "F21:rank=5,nth=3");
+  CHECK(report.fixes(0).restores());
+  CHECK_FALSE(report.fixes(0).has_recovered_ns());
+  CHECK(report.fixes(0).has_step_time_ns());
+  CHECK_FALSE(report.fixes(1).restores());
+  CHECK_FALSE(report.fixes(1).has_step_time_ns());
+  CHECK_FALSE(report.has_broken_step_time_ns());
+}
+
+TEST_CASE("every fault that slows the small world is undone by its own fix", "[faults][fix]") {
+  for (const char* fault : {"F16", "F37", "F60:rank=11,factor=3", "F62", "F65:node=0,nic=5"}) {
+    INFO(fault);
+    const pb::FixReport report = fixes_for(fault, {fault});
+    REQUIRE(report.fixes_size() >= 1);
+    CHECK(report.fixes(0).restores());
+    CHECK(report.fixes(0).recovered_ns() > 0);
+  }
+}
+
+TEST_CASE("a fix that cannot be tried is listed last with the reason", "[faults][fix]") {
+  const auto catalogue = FaultCatalogue::load_shipped();
+  const auto categories = Categories::load_shipped();
+  REQUIRE(catalogue);
+  REQUIRE(categories);
+  World world = testing::small_world();
+  const sim::Scenario healthy = testing::small_scenario();
+  const pb::Outcome outcome = *world.simulate(healthy);
+  const auto real = world.apply;
+  world.apply = [real](sim::Scenario& scenario, const pb::Patch& patch) -> Result<void> {
+    if (patch.set().count("launch.env.NCCL_ALGO")) return fail(Code::kBadInput, "not today");
+    return real(scenario, patch);
+  };
+  const std::vector<FaultUse> uses{*parse_fault("F33", *catalogue),
+                                   *parse_fault("F34", *catalogue)};
+  const auto report = try_fixes({.broken = healthy,
+                                 .outcome = outcome,
+                                 .baseline = outcome,
+                                 .candidates = uses,
+                                 .categories = *categories},
+                                world);
+  REQUIRE(report);
+  REQUIRE(report->fixes_size() == 2);
+  CHECK(report->fixes(0).refused().empty());
+  CHECK(report->fixes(1).fault() == "F33");
+  CHECK(report->fixes(1).refused() == "not today");
+}
