@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rehearse faults`: browse the catalogue of faults.
+#include <fmt/format.h>
+
+#include <boost/program_options/value_semantic.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/document.hpp"
+#include "cli/context.hpp"
+#include "cli/table.hpp"
+#include "cli/verbs.hpp"
+#include "faults/fault_catalogue.hpp"
+
+namespace rehearse::cli {
+namespace {
+namespace po = boost::program_options;
+using Json = nlohmann::ordered_json;
+using Entries = std::vector<std::shared_ptr<const faults::FaultEntry>>;
+
+std::string joined(const auto& words, std::string_view separator = " ") {
+  return fmt::format("{}", fmt::join(words.begin(), words.end(), separator));
+}
+
+std::string grade_of(const pb::Fault& fault) {
+  switch (fault.grade()) {
+    case pb::Fault::FULL:
+      return "full";
+    case pb::Fault::PARTLY:
+      return "partly";
+    default:
+      return "by rule";
+  }
+}
+
+std::string list_of(const Entries& entries, const Terminal& terminal) {
+  Table table({{"fault", Align::kLeft},
+               {"simulated", Align::kLeft},
+               {"symptoms", Align::kLeft},
+               {"what", Align::kLeft}});
+  for (const auto& entry : entries) {
+    table.add({entry->fault.id(), grade_of(entry->fault), joined(entry->fault.symptoms()),
+               entry->fault.name()});
+  }
+  return table.text(terminal);
+}
+
+std::string range_of(const pb::Parameter& p) {
+  if (p.choices_size() > 0) return joined(p.choices(), " | ");
+  if (p.at_least().empty() && p.at_most().empty()) return "";
+  return fmt::format("{} to {}", p.at_least(), p.at_most());
+}
+
+std::string example_of(const pb::Fault& fault) {
+  std::string values;
+  for (const pb::Parameter& p : fault.parameters()) {
+    values += fmt::format("{}{}={}", values.empty() ? ":" : ",", p.name(), p.default_());
+  }
+  return fmt::format("rehearse run ddp-16 --fault {}{}", fault.id(), values);
+}
+
+std::string show(const pb::Fault& fault, const Terminal& terminal) {
+  std::string out = terminal.styled(Style::kBold, fault.id() + "  " + fault.name()) + "\n\n";
+  Table facts({{"", Align::kLeft}, {"", Align::kLeft}});
+  facts.add({"cause", fault.cause()});
+  facts.add({"effect", fault.effect()});
+  facts.add({"symptoms", joined(fault.symptoms())});
+  facts.add({"in traces", fault.in_traces()});
+  facts.add({"in logs", fault.in_logs()});
+  facts.add({"simulated", grade_of(fault)});
+  facts.add({"sources", joined(fault.sources())});
+  out += facts.text(terminal);
+  if (fault.parameters_size() > 0) {
+    Table table({{"parameter", Align::kLeft},
+                 {"default", Align::kLeft},
+                 {"range", Align::kLeft},
+                 {"meaning", Align::kLeft}});
+    for (const pb::Parameter& p : fault.parameters())
+      table.add({p.name(), p.default_(), range_of(p), p.meaning()});
+    out += "\n" + table.text(terminal);
+  }
+  Table fixes({{"fix", Align::kLeft}, {"change", Align::kLeft}});
+  for (const pb::Fix& fix : fault.fixes()) fixes.add({fix.name(), fix.change()});
+  out += "\n" + fixes.text(terminal);
+  return out + "\ninject it:  " + example_of(fault) + "\n";
+}
+
+Json to_document(const Entries& entries) {
+  Json list = Json::array();
+  for (const auto& entry : entries) list.push_back(to_json(entry->fault));
+  return {{"schema", "rehearse.faults/1"}, {"faults", list}};
+}
+
+Result<Entries> selected(const faults::FaultCatalogue& catalogue,
+                         const std::vector<std::string>& words) {
+  if (words.empty()) return catalogue.entries();
+  const std::vector<std::string> rest(words.begin() + 1, words.end());
+  if (words[0] == "search" && !rest.empty()) return catalogue.search(joined(rest));
+  if (words[0] == "show" && !rest.empty()) {
+    Entries entries;
+    for (const std::string& id : rest) {
+      RH_TRY(auto entry, catalogue.find(id));
+      entries.push_back(std::move(entry));
+    }
+    return entries;
+  }
+  return fail(Code::kUsage, fmt::format("'{}' is not what faults takes", joined(words)), "",
+              "write `faults`, `faults show ID` or `faults search WORDS`");
+}
+
+Result<int> run_faults(Context& context) {
+  std::vector<std::filesystem::path> folders;
+  if (context.has("catalogue")) {
+    for (const auto& folder : context.get<std::vector<std::string>>("catalogue"))
+      folders.emplace_back(folder);
+  }
+  RH_TRY(const auto catalogue, faults::FaultCatalogue::load_shipped(folders));
+  RH_TRY(const Entries entries, selected(catalogue, context.inputs()));
+  Result<void> done;
+  if (context.json()) {
+    done = context.print(to_document(entries));
+  } else if (!context.inputs().empty() && context.inputs()[0] == "show") {
+    std::string out;
+    for (const auto& entry : entries)
+      out += (out.empty() ? "" : "\n") + show(entry->fault, context.terminal());
+    done = context.print(std::string_view(out));
+  } else {
+    done = context.print(std::string_view(list_of(entries, context.terminal())));
+  }
+  if (!done) return tl::unexpected(std::move(done).error());
+  return entries.empty() ? 1 : 0;
+}
+
+}  // namespace
+
+Verb faults_verb() {
+  Verb verb;
+  verb.name = "faults";
+  verb.summary = "browse the catalogue of faults";
+  verb.details =
+      "Lists the faults that can be injected, shows one with its parameters, signs and fixes, or "
+      "searches "
+      "all their texts. Exit code 1: nothing found.";
+  verb.positionals = {{"WORD", "nothing, show ID..., or search WORD...", Count::kAny, {}}};
+  verb.options = [](po::options_description& options) {
+    options.add_options()("catalogue", po::value<std::vector<std::string>>()->value_name("DIR"),
+                          "a folder with fault files of your own (repeatable)");
+  };
+  verb.examples = {
+      {"./rehearse faults", "all faults", 0},
+      {"./rehearse faults show F16", "one fault: parameters, signs, fixes", 0},
+      {"./rehearse faults search sockets --json", "those that mention a word, for programs", 0}};
+  verb.run = run_faults;
+  return verb;
+}
+
+}  // namespace rehearse::cli
