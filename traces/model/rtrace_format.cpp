@@ -11,7 +11,9 @@
 #include <zstd.h>
 
 #include <algorithm>
-#include <memory>
+#include <vector>
+
+#include "traces/model/utf8.hpp"
 
 namespace rehearse::traces {
 namespace {
@@ -144,57 +146,18 @@ bool parse(std::string_view bytes, google::protobuf::MessageLite& message) {
 
 namespace {
 
-// Length of the well-formed UTF-8 sequence at the start of `text`, 0 when there is none.
-size_t sequence_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  const size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates and values above U+10FFFF.
-  if ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
-      (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F)) {
-    return 0;
-  }
-  return length;
-}
-
-// Empty when `text` is well-formed.
-std::string repaired(std::string_view text) {
-  std::string out;
-  bool broken = false;
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = sequence_length(text.substr(i));
-    if (length == 0) {
-      broken = true;
-      out += "\xEF\xBF\xBD";
-      ++i;
-    } else {
-      out += text.substr(i, length);
-      i += length;
-    }
-  }
-  return broken ? out : std::string();
-}
-
 using google::protobuf::FieldDescriptor;
 
 void repair_strings(google::protobuf::Message& message, const FieldDescriptor* field) {
   const google::protobuf::Reflection& reflection = *message.GetReflection();
   if (!field->is_repeated()) {
-    if (std::string fixed = repaired(reflection.GetString(message, field)); !fixed.empty()) {
-      reflection.SetString(&message, field, fixed);
-    }
+    const std::string text = reflection.GetString(message, field);
+    if (!is_utf8(text)) reflection.SetString(&message, field, to_utf8(text));
     return;
   }
   for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
-    if (std::string fixed = repaired(reflection.GetRepeatedString(message, field, i));
-        !fixed.empty()) {
-      reflection.SetRepeatedString(&message, field, i, fixed);
-    }
+    const std::string text = reflection.GetRepeatedString(message, field, i);
+    if (!is_utf8(text)) reflection.SetRepeatedString(&message, field, i, to_utf8(text));
   }
 }
 

@@ -138,7 +138,7 @@ struct RankTrace {
   std::string gpu_model;
   Bytes gpu_memory = 0;
   std::map<std::string, std::string> env;
-  Nanos clock_offset = 0;
+  Nanos clock_offset = 0;     // was added to all times here to align them with those of other ranks
   std::vector<Lane> lanes;
   std::vector<Step> steps;
   Operations ops;
