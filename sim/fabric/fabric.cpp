@@ -8,10 +8,21 @@
 namespace rehearse::sim {
 
 Fabric::Fabric(std::vector<BytesPerSec> capacities)
-    : capacities_(std::move(capacities)), kept_(capacities_.size(), false) {}
+    : capacities_(std::move(capacities)),
+      kept_(capacities_.size(), false),
+      links_(capacities_.size()) {}
 
-RouteId Fabric::add_route(std::span<const LinkWeight> route) {
+RouteId Fabric::add_route(std::span<const LinkWeight> route, RateCap cap) {
   std::vector<LinkWeight> sorted(route.begin(), route.end());
+  if (cap.rate > 0) {
+    const auto [at, fresh] =
+        caps_.emplace(std::pair{cap.owner, cap.rate}, static_cast<LinkId>(capacities_.size()));
+    if (fresh) {
+      capacities_.push_back(cap.rate);
+      kept_.push_back(false);
+    }
+    sorted.push_back({at->second, 1});
+  }
   std::sort(sorted.begin(), sorted.end(),
             [](const LinkWeight& a, const LinkWeight& b) { return a.link < b.link; });
   size_t n = 0;
@@ -115,6 +126,7 @@ std::vector<double> Fabric::bytes_by_link() const {
   for (size_t r = 0; r < routes_.size(); ++r) {
     for (const LinkWeight& use : routes_[r]) bytes[use.link] += route_bytes_[r] * use.weight;
   }
+  bytes.resize(links_);
   return bytes;
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -32,6 +33,12 @@ struct LinkWeight {
   bool operator==(const LinkWeight&) const = default;
 };
 
+// A limit that is not a link of the platform; rate 0: none.
+struct RateCap {
+  BytesPerSec rate = 0;
+  uint64_t owner = 0;
+};
+
 // Told what happened; may start flows and timers from inside the call. Events at the same
 // nanosecond come in the order in which their timers were set.
 class FabricListener {
@@ -50,7 +57,9 @@ class Fabric {
   Fabric& operator=(const Fabric&) = delete;
 
   // Before run(): declares a route; equal routes share an id. Weights of a link named twice add up.
-  RouteId add_route(std::span<const LinkWeight> route);
+  // With a cap, all flows of that owner on the route together get no more than `rate` per unit of
+  // weight (the sockets of one communicator, say).
+  RouteId add_route(std::span<const LinkWeight> route, RateCap cap = {});
   // Before run(): keeps a link a constraint of its own. Without it, links that carry the same
   // routes in the same proportion are folded into one (folding.hpp).
   void keep(LinkId link);
@@ -117,6 +126,8 @@ class Fabric {
   std::vector<BytesPerSec> capacities_;
   std::vector<std::vector<LinkWeight>> routes_;
   std::vector<bool> kept_;
+  size_t links_ = 0;  // of the platform; caps come after them
+  std::map<std::pair<uint64_t, BytesPerSec>, LinkId> caps_;
   std::vector<FoldedRoute> folded_;
   std::vector<double> route_bytes_;
   std::vector<Timer> timers_;                                     // heap

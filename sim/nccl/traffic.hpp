@@ -23,10 +23,12 @@
 
 namespace rehearse::sim {
 
-// One fluid flow: `bytes` cross each link once per unit of weight.
+// One fluid flow: `bytes` cross each link once per unit of weight, no faster than `cap` (0: no
+// limit).
 struct FlowLoad {
   std::vector<LinkWeight> links;
   double bytes = 0;
+  BytesPerSec cap = 0;
 };
 
 // A call of all members together.

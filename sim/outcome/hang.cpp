@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run has stopped when no lane can go on and no flow moves. Every rank that sits in a call waits
 // for the members that are not there. To blame are, in this order:
-//   1. members whose program holds no such call: they would never have come;
+//   1. members whose program holds no such call, or fewer calls on that communicator than the
+//   others (they
+//      have skipped one and are out of step): they would never have come in time;
 //   2. members that disagree with the others about type or size;
 //   3. links that are down under a call whose members are all there;
 //   4. else the ranks of a cycle in the waits-for graph (each waits for the next).
@@ -9,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -86,6 +89,21 @@ int64_t calls_on(const RankProgram& rank, uint32_t communicator) {
   return std::count_if(rank.calls.begin(), rank.calls.end(), [&](const Call& call) {
     return call.communicator == communicator && !traces::is_point_to_point(call.collective);
   });
+}
+
+// Missing members that issue fewer calls on the communicator than any that is there.
+std::vector<uint32_t> out_of_step(const Evidence& evidence, const Stuck& stuck) {
+  const Meeting& meeting = evidence.replayed.meetings[stuck.meeting];
+  if (traces::is_point_to_point(meeting.call.collective)) return {};
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (uint32_t r : stuck.present) {
+    least = std::min(least, calls_on(evidence.program.ranks[r], meeting.communicator));
+  }
+  std::vector<uint32_t> out;
+  for (uint32_t r : stuck.coming) {
+    if (calls_on(evidence.program.ranks[r], meeting.communicator) < least) out.push_back(r);
+  }
+  return out;
 }
 
 // Who of those that disagree is wrong: the ones that issue fewer calls on the communicator than the
@@ -179,6 +197,12 @@ void fill_hang(const Evidence& evidence, const pb::Launch& launch, pb::Outcome& 
           fmt::format("never issues {}; {} wait for it", what,
                       stuck.present.size() == 1 ? "1 rank"
                                                 : fmt::format("{} ranks", stuck.present.size())));
+    }
+    for (uint32_t r : out_of_step(evidence, stuck)) {
+      blamed.emplace(
+          evidence.program.ranks[r].rank,
+          fmt::format("issues fewer calls on {} than its peers and is out of step; {} waits",
+                      evidence.program.communicators[meeting.communicator].id, what));
     }
     if (meeting.mismatch) {
       for (uint32_t r : dissenters(evidence, stuck)) {

@@ -102,7 +102,8 @@ class Evaluator final : public FabricListener {
     report.bytes = static_cast<double>(std::max(call.bytes_in, call.bytes_out));
     double slowest = 0;
     for (const FlowLoad& flow : traffic.flows) {
-      shape.flows.emplace_back(fabric_.add_route(flow.links), flow.bytes);
+      shape.flows.emplace_back(fabric_.add_route(flow.links, {flow.cap, call.communicator}),
+                               flow.bytes);
       for (const LinkWeight& use : flow.links) {
         const double time = flow.bytes * use.weight / capacity_[use.link];
         if (time > slowest) {

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much of a link's data-sheet bandwidth traffic really gets. A platform may state it
+// (Platform.efficiency, fitted by calibration); else priors stand in: typical shares of large
+// transfers over headers, encoding and flow control. They are assumptions, not measurements.
+#pragma once
+
+#include "base/units.hpp"
+#include "platforms/model/links.hpp"
+
+namespace rehearse::sim {
+
+// Bytes per second by LinkId; 0 for a link that is down.
+[[nodiscard]] std::vector<BytesPerSec> effective_capacities(const pb::Platform& platform,
+                                                            const platforms::Links& links);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/nccl/environment.hpp"
+
+#include <charconv>
+
+#include "base/text.hpp"
+
+namespace rehearse::sim {
+
+bool name_allowed(std::string_view name, std::string_view filter) {
+  if (filter.empty()) return true;
+  const bool exclude = filter.front() == '^';
+  if (exclude) filter.remove_prefix(1);
+  const bool exact = !filter.empty() && filter.front() == '=';
+  if (exact) filter.remove_prefix(1);
+  for (const std::string& part : split(filter, ',')) {
+    const std::string wanted = part.substr(0, part.find(':'));
+    if (wanted.empty()) continue;
+    const bool match = exact ? name == wanted : name.substr(0, wanted.size()) == wanted;
+    if (match) return !exclude;
+  }
+  return exclude;
+}
+
+int whole_number(const std::map<std::string, std::string>& env, const char* name, int otherwise) {
+  const auto at = env.find(name);
+  if (at == env.end()) return otherwise;
+  int value = 0;
+  const char* last = at->second.data() + at->second.size();
+  const auto [end, error] = std::from_chars(at->second.data(), last, value);
+  return error == std::errc() && end == last ? value : otherwise;
+}
+
+}  // namespace rehearse::sim

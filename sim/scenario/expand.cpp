@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/scenario/expand.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/install.hpp"
+#include "platforms/model/catalogue.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+// The catalogue entry whose GPUs are those of the trace; the platform repeated until all ranks fit.
+Result<void> assume_platform(Scenario& scenario) {
+  const traces::Trace& trace = *scenario.trace;
+  const std::string model = trace.ranks.empty() ? "" : trace.ranks.front().gpu_model;
+  RH_TRY(std::filesystem::path folder, shipped("platforms/catalogue"));
+  const platforms::PlatformCatalogue catalogue(folder);
+  RH_TRY(std::vector<platforms::Entry> entries, catalogue.list());
+  std::string chosen = "dgx-h100";
+  for (const platforms::Entry& entry : entries) {
+    RH_TRY(pb::Platform platform, catalogue.platform(entry.id));
+    if (platform.nodes_size() > 0 && platform.nodes(0).gpus_size() > 0 && !model.empty() &&
+        platform.nodes(0).gpus(0).model() == model && entry.id.rfind("dgx", 0) == 0) {
+      chosen = entry.id;
+      break;
+    }
+  }
+  RH_TRY(*scenario.document.mutable_platform(), catalogue.platform(chosen));
+  scenario.findings.add(
+      "platform-assumed", Severity::kWarning, scenario.document.name(),
+      fmt::format("no platform given; {} is assumed for GPU '{}'; write `platform:` "
+                  "in a scenario to choose",
+                  chosen, model));
+  return {};
+}
+
+uint32_t gpus_of(const pb::Platform& platform) {
+  uint32_t n = 0;
+  for (const pb::Node& node : platform.nodes()) n += static_cast<uint32_t>(node.gpus_size());
+  return n;
+}
+
+// Ranks fill the nodes in order, as every launcher does by default.
+Result<void> place_ranks(Scenario& scenario, const std::string& where) {
+  const pb::Platform& platform = scenario.document.platform();
+  pb::Launch& launch = *scenario.document.mutable_launch();
+  std::vector<std::pair<uint32_t, uint32_t>> seats;
+  for (int n = 0; n < platform.nodes_size(); ++n) {
+    for (int g = 0; g < platform.nodes(n).gpus_size(); ++g) seats.emplace_back(n, g);
+  }
+  std::map<uint32_t, pb::RankLaunch> written;
+  for (const pb::RankLaunch& rank : launch.ranks()) {
+    if (!written.emplace(rank.rank(), rank).second) {
+      return fail(Code::kBadInput, fmt::format("rank {} is placed twice", rank.rank()),
+                  where + ": launch.ranks", "give every rank one entry");
+    }
+  }
+  launch.clear_ranks();
+  for (const traces::RankTrace& rank : scenario.trace->ranks) {
+    pb::RankLaunch& out = *launch.add_ranks();
+    if (const auto at = written.find(rank.rank); at != written.end()) {
+      out = at->second;
+      written.erase(at);
+    } else {
+      if (rank.rank >= seats.size()) {
+        return fail(Code::kBadInput,
+                    fmt::format("the trace has a rank {} but the platform has {} GPUs", rank.rank,
+                                seats.size()),
+                    where + ": platform", "raise `scale` of the platform to more nodes");
+      }
+      out.set_rank(rank.rank);
+      out.set_node(seats[rank.rank].first);
+      out.set_gpu(seats[rank.rank].second);
+    }
+    if (out.node() >= static_cast<uint32_t>(platform.nodes_size()) ||
+        out.gpu() >=
+            static_cast<uint32_t>(platform.nodes(static_cast<int>(out.node())).gpus_size())) {
+      return fail(Code::kBadInput,
+                  fmt::format("rank {} is placed on node {} GPU {}, which does not exist",
+                              rank.rank, out.node(), out.gpu()),
+                  where + ": launch.ranks", "nodes and GPUs count from 0");
+    }
+    for (const auto& [name, value] : launch.env()) out.mutable_env()->insert({name, value});
+  }
+  if (!written.empty()) {
+    return fail(Code::kBadInput,
+                fmt::format("launch.ranks has rank {}, which the trace does not have",
+                            written.begin()->first),
+                where + ": launch.ranks", "remove the entry or use a trace with that rank");
+  }
+  return {};
+}
+
+void fill_launch(Scenario& scenario) {
+  pb::Launch& launch = *scenario.document.mutable_launch();
+  const pb::TraceHeader& header = scenario.trace->header;
+  if (launch.framework() == pb::FRAMEWORK_UNSPECIFIED) {
+    launch.set_framework(header.framework() == "horovod"      ? pb::HOROVOD
+                         : header.framework() == "tensorflow" ? pb::TENSORFLOW
+                                                              : pb::PYTORCH);
+  }
+  if (launch.nccl_version().empty()) {
+    launch.set_nccl_version(header.nccl_version().empty() ? "2.28.9" : header.nccl_version());
+  }
+  if (launch.world_size() == 0) {
+    launch.set_world_size(
+        std::max(header.world_size(), static_cast<uint32_t>(scenario.trace->ranks.size())));
+  }
+  if (launch.master_port() == 0) launch.set_master_port(29500);
+}
+
+}  // namespace
+
+Result<void> expand(Scenario& scenario, const std::string& where) {
+  if (scenario.trace->ranks.empty()) {
+    return fail(Code::kBadInput, "the trace has no ranks", where, "record or generate one");
+  }
+  pb::Platform& platform = *scenario.document.mutable_platform();
+  if (platform.nodes_size() == 0) {
+    if (auto assumed = assume_platform(scenario); !assumed) return assumed;
+  }
+  if (platform.scale() == 0 && platform.nodes_size() == 1 && platform.nodes(0).count() <= 1) {
+    // One kind of node without a number: as many as the ranks need.
+    pb::Platform one = platform;
+    if (auto expanded = platforms::expand(one, where); !expanded) return expanded;
+    const uint32_t per_node = gpus_of(one);
+    const uint32_t last = scenario.trace->ranks.back().rank + 1;
+    if (per_node > 0 && last > per_node) platform.set_scale((last + per_node - 1) / per_node);
+  }
+  if (auto expanded = platforms::expand(platform, where); !expanded) return expanded;
+  fill_launch(scenario);
+  if (scenario.document.launch().master_addr().empty() && platform.nodes_size() > 0) {
+    scenario.document.mutable_launch()->set_master_addr(platform.nodes(0).name());
+  }
+  return place_ranks(scenario, where);
+}
+
+}  // namespace rehearse::sim

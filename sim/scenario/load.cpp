@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "base/atomic_file.hpp"
+#include "base/document.hpp"
+#include "base/install.hpp"
+#include "base/text.hpp"
+#include "base/version.hpp"
+#include "platforms/model/catalogue.hpp"
+#include "sim/scenario/expand.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "traces/model/rtrace.hpp"
+#include "traces/synth/synth.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFolder = "sim/scenarios";
+
+Result<platforms::PlatformCatalogue> catalogue() {
+  RH_TRY(fs::path folder, shipped("platforms/catalogue"));
+  return platforms::PlatformCatalogue(folder);
+}
+
+Result<fs::path> shipped_path(const std::string& name) {
+  RH_TRY(fs::path folder, shipped(kFolder));
+  return folder / (name + ".yaml");
+}
+
+bool is_name(const std::string& what) {
+  return !what.empty() && what.find_first_of("/.") == std::string::npos;
+}
+
+// A trace file begins with its magic; a scenario is text.
+bool is_trace(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  char magic[6] = {};
+  in.read(magic, sizeof magic);
+  return in.gcount() == 6 && std::string_view(magic, 6) == "RTRACE";
+}
+
+// Generated traces are kept by what they are made from: options and program version.
+Result<fs::path> generated(const pb::Synth& wanted, Reporter& reporter) {
+  RH_TRY(pb::Synth complete, synth::complete(wanted));
+  RH_TRY(platforms::PlatformCatalogue gpus, catalogue());
+  RH_TRY(pb::Gpu gpu, gpus.gpu(complete.gpu()));
+  RH_TRY(fs::path cache, cache_folder());
+  const std::string recipe = write_document(complete) + write_document(gpu) + version();
+  const fs::path path =
+      cache / fmt::format("{}-{:016x}.rtrace", complete.model(), std::hash<std::string>{}(recipe));
+  if (fs::exists(path)) {
+    // A file from an interrupted machine is made again.
+    if (auto open = traces::RtraceReader::open(path, {})) return path;
+  }
+  reporter.note(
+      fmt::format("generating the trace ({}), kept in {}", complete.model(), path.string()));
+  RH_TRY(uint64_t operations,
+         synth::synthesize_to(path, complete, gpu, {Overwrite::kReplace, 2}, reporter));
+  (void)operations;
+  return path;
+}
+
+Result<pb::Scenario> read_scenario(const fs::path& path) {
+  RH_TRY(platforms::PlatformCatalogue platforms, catalogue());
+  pb::Scenario document;
+  if (auto read = read_document_file(path.string(), document, platforms.resolver()); !read) {
+    return tl::unexpected(read.error());
+  }
+  return document;
+}
+
+Result<fs::path> find_trace(const pb::TraceSource& source, const fs::path& beside, int depth,
+                            Reporter& reporter) {
+  if (source.has_synth() && !source.file().empty()) {
+    return fail(Code::kBadInput, "a trace is either a file or made by synth, not both",
+                beside.string() + ": trace", "remove one of them");
+  }
+  if (source.has_synth()) return generated(source.synth(), reporter);
+  if (source.file().empty()) {
+    return fail(Code::kBadInput, "the scenario names no trace", beside.string(),
+                "add `trace: FILE.rtrace` or the name of a shipped scenario");
+  }
+  if (is_name(source.file()) && depth == 0) {
+    RH_TRY(fs::path shipped, shipped_path(source.file()));
+    if (fs::exists(shipped)) {
+      RH_TRY(pb::Scenario other, read_scenario(shipped));
+      return find_trace(other.trace(), shipped, depth + 1, reporter);
+    }
+  }
+  fs::path path = source.file();
+  if (path.is_relative()) path = beside.parent_path() / path;
+  std::error_code ec;
+  if (!fs::exists(path, ec)) {
+    return fail(Code::kMissingInput, "the trace " + path.string() + " does not exist",
+                beside.string() + ": trace",
+                "name an .rtrace file (relative to the scenario) or a shipped scenario");
+  }
+  return path;
+}
+
+Result<Scenario> finish(pb::Scenario document, const fs::path& where, Reporter& reporter) {
+  RH_TRY(fs::path path, find_trace(document.trace(), where, 0, reporter));
+  RH_TRY(traces::Trace trace, traces::read_rtrace(path, {}, reporter));
+  Scenario scenario;
+  scenario.document = std::move(document);
+  scenario.trace = std::make_shared<const traces::Trace>(std::move(trace));
+  if (scenario.document.name().empty()) scenario.document.set_name(where.stem().string());
+  if (auto expanded = expand(scenario, where.string()); !expanded) {
+    return tl::unexpected(expanded.error());
+  }
+  const auto patches = scenario.document.patches();
+  for (const pb::Patch& patch : patches) {
+    if (auto applied = apply(scenario, patch); !applied) return tl::unexpected(applied.error());
+  }
+  return scenario;
+}
+
+}  // namespace
+
+Result<std::vector<ShippedScenario>> shipped_scenarios() {
+  RH_TRY(fs::path folder, shipped(kFolder));
+  std::vector<ShippedScenario> list;
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(folder, ec)) {
+    if (entry.path().extension() != ".yaml") continue;
+    RH_TRY(pb::Scenario document, read_scenario(entry.path()));
+    list.push_back({entry.path().stem().string(), document.description()});
+  }
+  if (ec) return fail(Code::kIo, "cannot list the scenarios: " + ec.message(), folder.string());
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return list;
+}
+
+Result<Scenario> load_scenario(const std::string& what, Reporter& reporter) {
+  std::error_code ec;
+  if (is_name(what) && !fs::exists(what, ec)) {
+    RH_TRY(fs::path path, shipped_path(what));
+    if (fs::exists(path, ec)) {
+      RH_TRY(pb::Scenario document, read_scenario(path));
+      return finish(std::move(document), path, reporter);
+    }
+    RH_TRY(std::vector<ShippedScenario> known, shipped_scenarios());
+    std::vector<std::string> names;
+    for (const ShippedScenario& scenario : known) names.push_back(scenario.name);
+    const std::string meant = nearest(what, names);
+    return fail(Code::kMissingInput, "there is no scenario of this name", what,
+                meant.empty() ? "`rehearse run --list` shows the shipped ones"
+                              : "did you mean " + meant + "?");
+  }
+  if (!fs::exists(what, ec)) {
+    return fail(Code::kMissingInput, "no such file", what,
+                "name a scenario file, an .rtrace or a shipped scenario (`rehearse run --list`)");
+  }
+  if (is_trace(what)) {
+    pb::Scenario document;
+    document.mutable_trace()->set_file(fs::absolute(what).string());
+    return finish(std::move(document), what, reporter);
+  }
+  RH_TRY(pb::Scenario document, read_scenario(what));
+  return finish(std::move(document), what, reporter);
+}
+
+}  // namespace rehearse::sim
