@@ -203,7 +203,7 @@ TEST_CASE("steps are recorded and annotated, activations are freed within their 
     for (const auto& rank : trace.ranks) {
       REQUIRE(rank.steps.size() == 2);
       CHECK(rank.steps[0].end <= rank.steps[1].start);
-      Bytes before = 0, live = 0;
+      Bytes live = 0;
       int annotations = 0;
       for (size_t i = 0; i < rank.ops.size(); ++i) {
         const std::string& name = trace.strings.at(rank.ops.name[i]);
@@ -211,13 +211,11 @@ TEST_CASE("steps are recorded and annotated, activations are freed within their 
           const auto& step = rank.steps[static_cast<size_t>(annotations++)];
           CHECK(rank.ops.start[i] == step.start);
           CHECK(rank.ops.start[i] + rank.ops.duration[i] == step.end);
-          if (annotations == 1) before = live;
         }
         if (const traces::Memory* memory = rank.ops.mem(i)) live += memory->bytes;
         CHECK(live >= 0);
       }
       CHECK(annotations == 2);
-      (void)before;
       Bytes kept = 0;
       for (size_t i = 0; i < rank.ops.size(); ++i)
         if (const traces::Memory* memory = rank.ops.mem(i))
