@@ -9,6 +9,7 @@
 namespace rehearse::cli {
 
 Verb completion_verb();
+Verb demo_verb();
 Verb faults_verb();
 Verb help_verb();
 Verb man_verb();

@@ -144,6 +144,33 @@ std::vector<uint32_t> dissenters(const Evidence& evidence, const Stuck& stuck) {
   return out;
 }
 
+// Whom a rank waits for when members disagree: those of the other opinion.
+std::vector<uint32_t> other_party(const Stuck& stuck, const std::vector<uint32_t>& wrong,
+                                  uint32_t rank) {
+  if (std::find(wrong.begin(), wrong.end(), rank) == wrong.end()) return wrong;
+  std::vector<uint32_t> out;
+  for (uint32_t r : stuck.present) {
+    if (std::find(wrong.begin(), wrong.end(), r) == wrong.end()) out.push_back(r);
+  }
+  return out;
+}
+
+void add_wait(const Evidence& evidence, const Stuck& stuck, uint32_t r,
+              const std::vector<uint32_t>& wanted, pb::Outcome& out) {
+  const Meeting& meeting = evidence.replayed.meetings[stuck.meeting];
+  const Call& call = stuck.calls.at(r);
+  const int64_t element = std::max(1, traces::size_of(call.dtype));
+  pb::Wait& wait = *out.add_waits();
+  wait.set_rank(evidence.program.ranks[r].rank);
+  for (uint32_t m : wanted) wait.add_for_ranks(evidence.program.ranks[m].rank);
+  wait.set_communicator(evidence.program.communicators[meeting.communicator].id);
+  wait.set_sequence(meeting.sequence);
+  wait.set_operation(name_of(call.collective));
+  wait.set_since_ns(meeting.first_arrival);
+  wait.set_elements_in(call.bytes_in / element);
+  wait.set_elements_out(call.bytes_out / element);
+}
+
 // Positions on a cycle of the waits-for graph.
 std::vector<uint32_t> cycle(const std::vector<std::set<uint32_t>>& waits_for) {
   std::vector<int> state(waits_for.size(), 0);
@@ -181,15 +208,13 @@ void fill_hang(const Evidence& evidence, const pb::Launch& launch, pb::Outcome& 
     std::vector<uint32_t> missing = stuck.coming;
     missing.insert(missing.end(), stuck.never.begin(), stuck.never.end());
     std::sort(missing.begin(), missing.end());
+    const std::vector<uint32_t> wrong =
+        meeting.mismatch ? dissenters(evidence, stuck) : std::vector<uint32_t>{};
     for (uint32_t r : stuck.present) {
-      pb::Wait& wait = *out.add_waits();
-      wait.set_rank(evidence.program.ranks[r].rank);
-      for (uint32_t m : missing) wait.add_for_ranks(evidence.program.ranks[m].rank);
-      wait.set_communicator(evidence.program.communicators[meeting.communicator].id);
-      wait.set_sequence(meeting.sequence);
-      wait.set_operation(name_of(meeting.call.collective));
-      wait.set_since_ns(meeting.first_arrival);
-      waits_for[r].insert(missing.begin(), missing.end());
+      const std::vector<uint32_t> wanted =
+          meeting.mismatch ? other_party(stuck, wrong, r) : missing;
+      add_wait(evidence, stuck, r, wanted, out);
+      waits_for[r].insert(wanted.begin(), wanted.end());
     }
     for (uint32_t r : stuck.never) {
       blamed.emplace(
@@ -204,13 +229,11 @@ void fill_hang(const Evidence& evidence, const pb::Launch& launch, pb::Outcome& 
           fmt::format("issues fewer calls on {} than its peers and is out of step; {} waits",
                       evidence.program.communicators[meeting.communicator].id, what));
     }
-    if (meeting.mismatch) {
-      for (uint32_t r : dissenters(evidence, stuck)) {
-        const Call& call = stuck.calls.at(r);
-        blamed.emplace(evidence.program.ranks[r].rank,
-                       fmt::format("comes to {} with {} of {} bytes; the others disagree", what,
-                                   name_of(call.collective), call.bytes_in));
-      }
+    for (uint32_t r : wrong) {
+      const Call& call = stuck.calls.at(r);
+      blamed.emplace(evidence.program.ranks[r].rank,
+                     fmt::format("comes to {} with {} of {} bytes; the others disagree", what,
+                                 name_of(call.collective), call.bytes_in));
     }
     if (missing.empty() && !meeting.mismatch) {
       const LinkId link = replayed.shapes[replayed.shape_of[stuck.meeting]].bottleneck;

@@ -69,10 +69,10 @@ void fill_watchdog_text(const Watchdog& watchdog, pb::Outcome& out) {
     pb::ErrorText& error = *out.add_error_text();
     error.set_rank(wait.rank());
     error.set_text(fmt::format(
-        "[Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, OpType={}, "
-        "Timeout(ms)={}) ran for {} milliseconds before timing out.",
-        wait.rank(), wait.sequence() + 1, upper(wait.operation()), watchdog.timeout / 1'000'000,
-        watchdog.timeout / 1'000'000));
+        "Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, OpType={}, NumelIn={}, "
+        "NumelOut={}, Timeout(ms)={}) ran for {} milliseconds before timing out.",
+        wait.sequence() + 1, upper(wait.operation()), wait.elements_in(), wait.elements_out(),
+        watchdog.timeout / 1'000'000, watchdog.timeout / 1'000'000));
   }
 }
 

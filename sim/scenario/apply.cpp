@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "base/document.hpp"
 #include "base/text.hpp"
 #include "sim/scenario/scenario.hpp"
@@ -25,6 +28,20 @@ Named name_of(const pb::Patch& patch) {
       break;
   }
   return {};
+}
+
+// A patch on one line, as --set and --patch take it.
+std::string describe(const pb::Patch& patch,
+                     const std::vector<std::pair<std::string, std::string>>& assignments) {
+  std::string out;
+  for (const auto& [path, value] : assignments) {
+    if (!out.empty()) out += ' ';
+    out += path + '=' + value;
+  }
+  if (patch.transform_case() == pb::Patch::TRANSFORM_NOT_SET) return out;
+  nlohmann::ordered_json transform = to_json(patch);  // flow YAML that --patch reads
+  transform.erase("set");
+  return out.empty() ? transform.dump() : out + ' ' + transform.dump();
 }
 
 Result<void> undo(Scenario& scenario, const pb::Undo& what) {
@@ -62,9 +79,7 @@ Result<void> apply(Scenario& scenario, const pb::Patch& patch) {
     scenario.transforms.push_back(patch);
   }
   scenario.document = std::move(edited);
-  std::string text = write_document(patch);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  scenario.applied.push_back(text);
+  scenario.applied.push_back(describe(patch, assignments));
   return {};
 }
 
