@@ -10,6 +10,7 @@ namespace rehearse::cli {
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> list = {
       demo_verb(),
+      import_verb(),
       platforms_verb(),
       faults_verb(),
       help_verb(),

@@ -12,6 +12,7 @@ Verb completion_verb();
 Verb demo_verb();
 Verb faults_verb();
 Verb help_verb();
+Verb import_verb();
 Verb man_verb();
 Verb platforms_verb();
 

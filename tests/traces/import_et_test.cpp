@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+
+#include "tests/traces/import_samples.hpp"
+
+using namespace rehearse;
+using namespace rehearse::traces;
+using samples::TempFolder;
+
+namespace {
+
+const char* const kFlat =
+    R"js({"schema": "1.0.1", "pid": 1, "nodes": [
+  {"name": "record_param_comms", "id": 9, "inputs": [141, 0, 1, "wait", [], []], "input_shapes": [[]], "input_types": ["Int"], "outputs": []},
+  {"name": "record_param_comms", "id": 12, "inputs": [[[5, 6, 0, 100, 4, "cuda:1"]], 3, 94398426290464, 1, "allreduce", [], []],
+   "input_types": ["GenericList[Tensor(float)]", "Int"], "outputs": [[[5, 6, 0, 100, 4, "cuda:1"]]]},
+  {"name": "record_param_comms", "id": 7, "inputs": [[1, 2, 0, 24, 8, "cuda:1"], 2, 94398426290464, 1, "all_to_allv", [12, 12], [20, 20]],
+   "input_types": ["Tensor(long int)", "Int"], "outputs": [[3, 4, 0, 40, 8, "cuda:1"]]
+},
+  {"name": "aten::add", "id": 1, "inputs": [], "outputs": []}], "finish_ts": 5
+})js";
+
+const char* const kNested =
+    R"js({"schema": "1.0.2-chakra.0.0.4", "nodes": [
+  {"id": 30, "name": "record_param_comms", "ctrl_deps": 24, "inputs": {"values": [[[14, 15, 0, 1, 4, "cuda:0"]], 12, 82149104, 1, "all_gather", [], [], 2],
+   "shapes": [], "types": ["GenericList[Tensor(float)]"]}, "outputs": {"values": [[[[19, 20, 0, 1, 4, "cuda:0"], [5, 23, 0, 1, 4, "cuda:0"]]]]}, "attrs": []}]})js";
+
+const char* const kAttributes =
+    R"js({"schema": "1.1.1-chakra.0.0.4", "nodes": [
+  {"id": 437, "name": "record_param_comms", "inputs": {"values": [[[434, 435, 0, 1, 4, "cuda:0"]], 47, ["7", "default_pg"], 1, "broadcast", [], []],
+   "types": ["GenericList[Tensor(float)]"]}, "outputs": {"values": []}, "attrs": [{"name": "collective_name", "type": "string", "value": "broadcast"},
+   {"name": "dtype", "type": "string", "value": "BFloat16"}, {"name": "in_msg_nelems", "type": "uint64", "value": 53120},
+   {"name": "out_msg_nelems", "type": "uint64", "value": 53120}]}]})js";
+
+std::string profile(const std::vector<std::string>& kernels) {
+  std::string events;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    events += fmt::format(
+        R"js({}{{"ph": "X", "cat": "kernel", "name": "{}", "pid": 0, "tid": 4, "ts": {}, "dur": 9, "args": {{"device": 0, "stream": 4, "correlation": {}}}}})js",
+        i > 0 ? "," : "", kernels[i], i * 10, i + 1);
+  }
+  return samples::document(events, 1, 2);
+}
+
+const std::string kSendRecv = "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(x)";
+const std::string kAllReduce = "ncclKernel_AllReduce_RING_LL_Sum_float(x)";
+
+}  // namespace
+
+TEST_CASE("an execution trace gives the collectives of the same rank their sizes", "[import][et]") {
+  const TempFolder folder;
+  folder.write("p.json", profile({kSendRecv, kAllReduce}));
+  folder.write("et.json", kFlat);
+  SilentReporter silent;
+  const auto got = import_files({folder.path()}, {}, silent);
+  REQUIRE(got);
+  REQUIRE(got->trace.ranks.size() == 1);
+  const std::vector<Call>& calls = got->trace.ranks[0].ops.calls;
+  REQUIRE(calls.size() == 2);
+  CHECK(calls[0].collective == Collective::kAllToAll);
+  CHECK(calls[0].bytes_in == 192);
+  CHECK(calls[0].bytes_out == 320);
+  CHECK(calls[0].dtype == DType::kInt64);
+  CHECK(calls[1].bytes_in == 400);
+  CHECK(calls[1].sequence == 1);
+  CHECK(got->findings.count("collective-without-size") == 0);
+}
+
+TEST_CASE("an execution trace that tells of other steps is not believed", "[import][et]") {
+  const TempFolder folder;
+  folder.write("p.json", profile({kAllReduce, kAllReduce, kAllReduce}));
+  folder.write("et.json", kFlat);
+  SilentReporter silent;
+  const auto got = import_files({folder.path()}, {}, silent);
+  REQUIRE(got);
+  CHECK(got->findings.count("execution-trace-mismatch") == 1);
+  CHECK(got->findings.count("collective-without-size") == 3);
+}
+
+TEST_CASE("all shapes of execution traces are read, alone without times", "[import][et]") {
+  const auto flat = samples::import_text(kFlat);
+  REQUIRE(flat);
+  CHECK(flat->trace.ranks[0].rank == 1);
+  CHECK(flat->trace.ranks[0].ops.calls.size() == 2);
+  CHECK(flat->findings.count("no-times") == 1);
+
+  const auto nested = samples::import_text(kNested);
+  REQUIRE(nested);
+  REQUIRE(nested->trace.ranks[0].ops.calls.size() == 1);
+  CHECK(nested->trace.ranks[0].ops.calls[0].bytes_in == 4);
+  CHECK(nested->trace.ranks[0].ops.calls[0].bytes_out == 8);
+
+  const auto attributes = samples::import_text(kAttributes);
+  REQUIRE(attributes);
+  REQUIRE(attributes->trace.ranks[0].ops.calls.size() == 1);
+  CHECK(attributes->trace.ranks[0].ops.calls[0].bytes_in == 53120 * 2);
+  CHECK(attributes->trace.communicators.at(0).id == "7");
+}
+
+TEST_CASE("execution traces that are cut, empty or odd are refused or told", "[import][et]") {
+  const std::string text = kFlat;
+  for (size_t keep = 30; keep < text.size() - 2; keep += 17) {
+    const auto cut = samples::import_text(text.substr(0, keep));
+    REQUIRE_FALSE(cut);
+    CHECK(cut.error().code == Code::kBadInput);
+  }
+  CHECK_FALSE(samples::import_text(R"js({"schema": "1.0.1", "nodes": []})js"));
+  const auto odd = samples::import_text(
+      R"js({"schema": "1.0.1", "nodes": [{"name": "record_param_comms", "id": "x", "inputs": 5},
+      {"name": "record_param_comms", "id": 3, "inputs": [[1, 2, 0, 24, 8, "cuda:1"], 1, 2, 1, "conga", []]},
+      {"name": "record_param_comms", "id": 4, "inputs": [[1, 2, 0, -24, 8, "cuda:1"], 1, 2, 1, "allreduce", []]}]})js");
+  REQUIRE(odd);
+  CHECK(odd->findings.count("node-unreadable") == 1);
+  CHECK(odd->findings.count("collective-unknown") == 1);
+  CHECK(odd->trace.ranks[0].ops.calls.size() == 1);
+  CHECK(odd->trace.ranks[0].ops.calls[0].bytes_in == 0);
+}

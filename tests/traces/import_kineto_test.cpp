@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+
+#include "tests/traces/import_samples.hpp"
+
+using namespace rehearse;
+using namespace rehearse::traces;
+using samples::document;
+using samples::find_op;
+using samples::import_text;
+
+namespace {
+
+const char* const kLaunch =
+    R"js({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 10, "tid": 11, "ts": 100.5, "dur": 4.25, "args": {"External id": 3, "cbid": 211, "correlation": 77}})js";
+const char* const kKernel =
+    R"js({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 110.125, "dur": 20, "args": {"External id": 3, "device": 0, "context": 1, "stream": 7, "correlation": 77}})js";
+
+const Call* call_of(const Imported& imported, const std::string& name, size_t rank = 0) {
+  const auto op = find_op(imported, name, rank);
+  return op ? imported.trace.ranks[rank].ops.call(*op) : nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("a launch and its kernel share a correlation id and keep exact times",
+          "[import][kineto]") {
+  const auto got = import_text(document(std::string(kKernel) + "," + kLaunch));
+  REQUIRE(got);
+  const RankTrace& rank = got->trace.ranks.at(0);
+  REQUIRE(rank.ops.size() == 2);
+  CHECK(rank.ops.kind[0] == OpKind::kLaunch);
+  CHECK(rank.ops.start[0] == 100'500);
+  CHECK(rank.ops.duration[0] == 4'250);
+  CHECK(rank.ops.kind[1] == OpKind::kKernel);
+  CHECK(rank.ops.start[1] == 110'125);
+  CHECK(rank.ops.correlation[0] == rank.ops.correlation[1]);
+  CHECK(rank.lanes.at(rank.ops.lane[1]).kind == LaneKind::kStream);
+  CHECK(rank.lanes.at(rank.ops.lane[1]).id == 7);
+  CHECK(rank.lanes.at(rank.ops.lane[0]).id == 11);
+}
+
+TEST_CASE("the layout of 2021 reads the same", "[import][kineto]") {
+  const auto got = import_text(document(
+      R"js({"ph": "X", "cat": "Kernel", "name": "k", "pid": 0, "tid": "stream 7", "ts": 1623143093553659, "dur": 2,
+          "args": {"queued": 0, "device": 0, "stream": 7, "correlation": 160663, "external id": 24213}},
+         {"ph": "X", "cat": "Runtime", "name": "cudaLaunchKernel", "pid": 25738, "tid": "25738",
+          "ts": 1623143093553095, "dur": 2, "args": {"cbid": 135, "correlation": 160663}},
+         {"ph": "X", "cat": "Operator", "name": "aten::empty", "pid": 25738, "tid": "25738",
+          "ts": 1623143093496523, "dur": 21, "args": {"External id": 23648}},
+         {"ph": "X", "cat": "Memcpy", "name": "Memcpy HtoD (Pageable -> Device)", "pid": 0, "tid": "stream 7",
+          "ts": 1623143093700374, "dur": 1653, "args": {
+  "device" : 0, "stream" : 7, "correlation" : 5, "bytes" : 19267584}},
+         {"ph": "i", "s": "t", "name": "[memory]", "pid": 25738, "tid": 25738, "ts": 1623143093496534,
+          "args": {"Device Type": 1, "Device Id": 0, "Bytes": 512}},
+         {"ph": "s", "id": 160663, "pid": 25738, "tid": 25738, "ts": 1623143093553182, "cat": "async", "name": "launch"})js"));
+  REQUIRE(got);
+  const RankTrace& rank = got->trace.ranks.at(0);
+  CHECK(rank.ops.size() == 5);
+  const auto copy = find_op(*got, "Memcpy HtoD (Pageable -> Device)");
+  REQUIRE(copy);
+  CHECK(rank.ops.copy(*copy)->bytes == 19267584);
+  CHECK(rank.ops.copy(*copy)->direction == CopyDirection::kHostToDevice);
+  CHECK(rank.ops.start[*copy] == 1623143093700374000);
+  CHECK(rank.ops.mem(*find_op(*got, "[memory]"))->bytes == 512);
+  size_t streams = 0;
+  for (const Lane& lane : rank.lanes) streams += lane.kind == LaneKind::kStream ? 1 : 0;
+  CHECK(streams == 1);
+  CHECK(rank.lanes.size() == 2);
+}
+
+TEST_CASE("the base time is added wherever it stands", "[import][kineto]") {
+  const std::string events = std::string(R"js("traceEvents": [)js") + kKernel + "]";
+  const std::string base = R"js("baseTimeNanoseconds": 1711964646000000000)js";
+  for (const std::string& text :
+       {"{" + base + "," + events + "}", "{" + events + "," + base + "}"}) {
+    const auto got = import_text(text, {}, "rank0.json");
+    REQUIRE(got);
+    CHECK(got->trace.ranks[0].ops.start[0] == 1711964646000110125);
+  }
+}
+
+TEST_CASE("a bare array of events is a trace too", "[import][kineto]") {
+  const auto got = import_text(std::string("[") + kKernel + "]");
+  REQUIRE(got);
+  CHECK(got->trace.ranks[0].ops.size() == 1);
+  CHECK(got->findings.count("rank-assumed") == 1);
+}
+
+TEST_CASE("arguments may stand before what they belong to", "[import][kineto]") {
+  const auto got = import_text(document(
+      R"js({"args": {"device": 1, "stream": 9, "correlation": 5}, "dur": 1, "ts": 2, "tid": 9, "pid": 1, "name": "k", "cat": "kernel", "ph": "X"})js"));
+  REQUIRE(got);
+  CHECK(got->trace.ranks[0].ops.correlation[0] == 5);
+  CHECK(got->trace.ranks[0].gpu == 1);
+}
+
+TEST_CASE("a collective kernel carries its arguments", "[import][kineto]") {
+  const std::string kernel =
+      R"js({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "pid": 0, "tid": 40, "ts": 10, "dur": 5,
+      "args": {"device": 0, "stream": 40, "correlation": 1, "Collective name": "_allgather_base", "In msg nelems": 1024, "Out msg nelems": 4096,
+      "Group size": 4, "dtype": "BFloat16", "Process Group Name": "7", "Process Group Description": "mesh_tp", "Process Group Ranks": "[4, 5, 6, 7]", "Seq": 12}})js";
+  const auto got = import_text(document(kernel, 5, 8));
+  REQUIRE(got);
+  const Call* call =
+      call_of(*got, "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
+  REQUIRE(call);
+  CHECK(call->collective == Collective::kAllGather);
+  CHECK(call->bytes_in == 2048);
+  CHECK(call->bytes_out == 8192);
+  CHECK(call->dtype == DType::kBf16);
+  const Communicator& group = got->trace.communicators.at(call->communicator);
+  CHECK(group.id == "7");
+  CHECK(group.members == std::vector<RankId>{4, 5, 6, 7});
+  CHECK(got->trace.header.world_size() == 8);
+  CHECK(got->findings.count("ranks-missing") == 7);
+}
+
+TEST_CASE("an old collective gets its arguments from the host span around its launch",
+          "[import][kineto]") {
+  const auto got = import_text(document(
+      R"js({"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 1, "tid": 2, "ts": 100, "dur": 50, "args": {"External id": 9, "Input Dims": [[], []], "Input type": ["TensorList", "Scalar"]}},
+         {"ph": "X", "cat": "user_annotation", "name": "nccl:all_to_all", "pid": 1, "tid": 2, "ts": 105, "dur": 40, "args": {"External id": 10, "Input Dims": [[6144]], "Input type": ["long int"]}},
+         {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 2, "ts": 120, "dur": 5, "args": {"correlation": 55}},
+         {"ph": "X", "cat": "kernel", "name": "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)", "pid": 0, "tid": 84, "ts": 130, "dur": 600, "args": {
+  "External id" : 55, "device" : 0, "stream" : 84, "correlation" : 55}})js",
+      0, 8));
+  REQUIRE(got);
+  const Call* call = call_of(*got, "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)");
+  REQUIRE(call);
+  CHECK(call->collective == Collective::kAllToAll);
+  CHECK(call->bytes_in == 6144 * 8);
+  CHECK(call->dtype == DType::kInt64);
+  CHECK(got->trace.communicators.at(call->communicator).members.size() == 8);
+  CHECK(got->findings.count("sendrecv-assumed-all-to-all") == 0);
+}
+
+TEST_CASE("cut lists of ranks are completed from pg_config", "[import][kineto]") {
+  const auto got = import_text(
+      R"js({"distributedInfo": {"rank": 0, "world_size": 4, "backend": "nccl", "nccl_version": "2.21.5", "pg_config": [
+          {"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cuda:nccl", "pg_size": 4, "ranks": [0, 1, 2, 3]},
+          {"pg_name": "3", "pg_desc": "dp", "backend_config": "cuda:nccl", "pg_size": 2, "ranks": [0, 2]}]},
+      "traceEvents": [{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_Generic(x)", "pid": 0, "tid": 1, "ts": 1, "dur": 1,
+      "args": {
+  "stream" : 1, "device" : 0, "correlation" : 1,
+      "Collective name" : "allreduce",
+                          "dtype" : "Float",
+                                    "In msg nelems" : 8,
+                                    "Out msg nelems" : 8,
+                                    "Process Group Name" : "3",
+                                                           "Process Group Ranks" : "[0, ...]",
+                                                                                   "Group size" : 2}}]
+})js");
+  REQUIRE(got);
+  const Call* call = call_of(*got, "ncclDevKernel_Generic(x)");
+  REQUIRE(call);
+  CHECK(call->collective == Collective::kAllReduce);
+  CHECK(got->trace.communicators.at(call->communicator).members == std::vector<RankId>{0, 2});
+  CHECK(got->trace.header.nccl_version() == "2.21.5");
+}
+
+TEST_CASE("cuda_sync tells what waits for which event", "[import][kineto]") {
+  const auto got = import_text(document(
+      R"js({"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 20, "ts": 1, "dur": 1, "args": {"device": 0, "stream": 20, "correlation": 1}},
+         {"ph": "X", "cat": "kernel", "name": "b", "pid": 0, "tid": 24, "ts": 9, "dur": 1, "args": {"device": 0, "stream": 24, "correlation": 2}},
+         {"ph": "X", "cat": "cuda_runtime", "name": "cudaEventRecord", "pid": 1, "tid": 1, "ts": 2, "dur": 1, "args": {"correlation": 1385}},
+         {"ph": "X", "cat": "cuda_runtime", "name": "cudaStreamWaitEvent", "pid": 1, "tid": 1, "ts": 3, "dur": 1, "args": {"correlation": 1389}},
+         {"ph": "X", "cat": "cuda_runtime", "name": "cudaDeviceSynchronize", "pid": 1, "tid": 1, "ts": 10, "dur": 1, "args": {"correlation": 1400}},
+         {"ph": "X", "cat": "cuda_sync", "name": "Stream Wait Event", "pid": 0, "tid": 24, "ts": 3, "dur": 2, "args": {"cuda_sync_kind": "Stream Wait Event",
+          "wait_on_stream": 20, "wait_on_cuda_event_record_corr_id": 1385, "wait_on_cuda_event_id": 19, "stream": 24, "correlation": 1389, "device": 0}})js"));
+  REQUIRE(got);
+  const RankTrace& rank = got->trace.ranks[0];
+  const Sync* record = rank.ops.sync(*find_op(*got, "cudaEventRecord"));
+  const Sync* wait = rank.ops.sync(*find_op(*got, "cudaStreamWaitEvent"));
+  REQUIRE(record);
+  REQUIRE(wait);
+  CHECK(record->sync == SyncKind::kRecord);
+  CHECK(record->event == 19);
+  CHECK(rank.lanes.at(static_cast<size_t>(record->stream_lane)).id == 20);
+  CHECK(wait->sync == SyncKind::kWaitEvent);
+  CHECK(wait->event == 19);
+  CHECK(rank.lanes.at(static_cast<size_t>(wait->stream_lane)).id == 24);
+  CHECK(rank.ops.sync(*find_op(*got, "cudaDeviceSynchronize"))->sync == SyncKind::kDevice);
+}
+
+TEST_CASE("profiler steps are kept, and found by period where there are none", "[import][kineto]") {
+  const auto marked = import_text(document(
+      R"js({"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#12", "pid": 1, "tid": 1, "ts": 50, "dur": 40, "args": {}},
+         {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#11", "pid": 1, "tid": 1, "ts": 10, "dur": 40, "args": {}})js"));
+  REQUIRE(marked);
+  REQUIRE(marked->trace.ranks[0].steps.size() == 2);
+  CHECK(marked->trace.ranks[0].steps[0].number == 11);
+  CHECK(marked->trace.ranks[0].steps[1].end == 90'000);
+
+  std::string events;
+  for (int i = 0; i < 9; ++i) {
+    events +=
+        std::string(i > 0 ? "," : "") +
+        R"js({"ph": "X", "cat": "kernel", "name": "ncclKernel_AllReduce_RING_LL_Sum_float(x)", "pid": 0, "tid": 4, "ts": )js" +
+        std::to_string(i * 100) +
+        R"js(, "dur": 9, "args": {"device": 0, "stream": 4, "correlation": )js" +
+        std::to_string(i + 1) +
+        R"js(, "Collective name": "allreduce", "dtype": "Float", "In msg nelems": )js" +
+        std::to_string(1000 + i % 3) + "}}";
+  }
+  const auto periodic = import_text(document(events, 0, 2));
+  REQUIRE(periodic);
+  REQUIRE(periodic->trace.ranks[0].steps.size() == 2);
+  CHECK(periodic->trace.ranks[0].steps[1].start == 300'000);
+  CHECK(periodic->findings.count("steps-inferred") == 1);
+}
+
+TEST_CASE("what cannot be used is counted with its first place", "[import][kineto]") {
+  const auto got = import_text(document(
+      std::string(kKernel) +
+      R"js(,{"ph": "X", "cat": "kernel", "name": "back", "pid": 0, "tid": 7, "ts": 5, "dur": -3, "args": {"device": 0, "stream": 7, "correlation": 78}},
+         {"ph": "X", "cat": "quantum", "name": "q", "pid": 0, "tid": 7, "ts": 5, "dur": 3},
+         {"ph": "X", "cat": "quantum", "name": "q", "pid": 0, "tid": 7, "ts": 6, "dur": 3},
+         {"ph": "X", "cat": "cpu_op", "name": "timeless", "pid": 0, "tid": 7, "ts": "soon", "dur": 3},
+         {"ph": "X", "cat": "cpu_op", "name": "endless", "pid": 1, "tid": 7, "ts": 4},
+         {"ph": "X", "cat": ["cpu_op"], "name": {"a": 1}, "pid": [], "tid": {}, "ts": [1], "dur": null, "args": 3},
+         17, "text", null, {"broken: 1}"}, {}, {"ph": 5},
+         {"ph": "X", "cat": "gpu_user_annotation", "name": "g", "pid": 0, "tid": 7, "ts": 5, "dur": 3})js"));
+  REQUIRE(got);
+  CHECK(got->findings.count("negative-duration") == 1);
+  CHECK(got->findings.count("unknown-category") == 3);
+  CHECK(got->findings.count("event-without-time") == 1);
+  CHECK(got->findings.count("event-without-duration") == 1);
+  CHECK(got->findings.count("event-not-an-object") == 3);
+  CHECK(got->findings.count("gpu-annotations") == 1);
+  CHECK(got->trace.ranks[0].ops.duration[*find_op(*got, "back")] == 0);
+  for (const Finding& f : got->findings.rows()) {
+    if (f.id == "negative-duration") CHECK_THAT(f.first, Catch::Contains("event 1"));
+    CHECK_FALSE(f.advice.empty());
+  }
+  CHECK(got->trace.header.findings_size() == static_cast<int>(got->findings.rows().size()));
+}
+
+TEST_CASE("duplicate correlation ids and unlaunched kernels are told", "[import][kineto]") {
+  const auto got = import_text(document(
+      std::string(kLaunch) + "," + kLaunch + "," + kKernel +
+      R"js(,{"ph": "X", "cat": "kernel", "name": "orphan", "pid": 0, "tid": 7, "ts": 5, "dur": 3, "args": {"device": 0, "stream": 7, "correlation": 9999}})js"));
+  REQUIRE(got);
+  CHECK(got->findings.count("duplicate-correlation") == 1);
+  CHECK(got->findings.count("gpu-work-without-launch") == 1);
+}
+
+TEST_CASE("unknown element types leave the size open", "[import][kineto]") {
+  const auto got = import_text(document(
+      R"js({"ph": "X", "cat": "kernel", "name": "ncclKernel_AllReduce_RING(x)", "pid": 0, "tid": 4, "ts": 1, "dur": 9,
+      "args": {
+  "device" : 0, "stream" : 4, "correlation" : 3,
+      "Collective name" : "allreduce", "dtype" : "Quaternion", "In msg nelems" : 1000}})js",
+      0, 2));
+  REQUIRE(got);
+  CHECK(got->findings.count("unknown-dtype") == 1);
+  CHECK(got->findings.count("collective-without-size") == 1);
+}
+
+TEST_CASE("graph launches share their correlation with many kernels", "[import][kineto]") {
+  const auto got = import_text(document(
+      R"js({"ph": "X", "cat": "cuda_runtime", "name": "cudaGraphLaunch", "pid": 1, "tid": 1, "ts": 1, "dur": 1, "args": {"correlation": 8}},
+         {"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 7, "ts": 5, "dur": 3, "args": {"device": 0, "stream": 7, "correlation": 8, "graph id": 1, "graph node id": 4}},
+         {"ph": "X", "cat": "kernel", "name": "b", "pid": 0, "tid": 7, "ts": 9, "dur": 3, "args": {"device": 0, "stream": 7, "correlation": 8, "graph id": 1, "graph node id": 5}})js"));
+  REQUIRE(got);
+  CHECK(samples::count_of(got->trace.ranks[0], OpKind::kGraphLaunch) == 1);
+  CHECK(got->findings.count("gpu-work-without-launch") == 0);
+  CHECK(got->findings.count("duplicate-correlation") == 0);
+}
+
+TEST_CASE("the driver's and AMD's calls launch too", "[import][kineto]") {
+  const auto got = import_text(document(
+      R"js({"ph": "X", "cat": "cuda_driver", "name": "cuLaunchKernelEx", "pid": 1, "tid": 1, "ts": 1, "dur": 1, "args": {"correlation": 8}},
+         {"ph": "X", "cat": "cuda_runtime", "name": "hipExtModuleLaunchKernel", "pid": 1, "tid": 1, "ts": 2, "dur": 1, "args": {"cid": 1, "correlation": 9}},
+         {"ph": "X", "cat": "cuda_runtime", "name": "hipSomethingNew", "pid": 1, "tid": 1, "ts": 3, "dur": 1, "args": {"correlation": 10}},
+         {"ph": "X", "cat": "kernel", "name": "k", "pid": 2, "tid": 0, "ts": 5, "dur": 3, "args": {"device": 2, "stream": 0, "correlation": 10, "kind": "Dispatch Kernel"}},
+         {"ph": "X", "cat": "cuda_runtime", "name": "hipFree", "pid": 1, "tid": 1, "ts": 4, "dur": 1, "args": {"correlation": 11}})js"));
+  REQUIRE(got);
+  CHECK(samples::count_of(got->trace.ranks[0], OpKind::kLaunch) == 3);
+  CHECK(samples::count_of(got->trace.ranks[0], OpKind::kHost) == 1);
+  CHECK(got->trace.ranks[0].gpu == 2);
+}

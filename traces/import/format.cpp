@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/import/format.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "traces/import/kineto/kineto.hpp"
+#include "traces/import/pytorch_et/pytorch_et.hpp"
+#include "traces/import/rtrace/rtrace.hpp"
+
+namespace rehearse::traces {
+namespace {
+
+constexpr std::array<Format, 3> kFormats = {{
+    {"rtrace", "rehearse trace (.rtrace)", rtrace::sniff, rtrace::read},
+    {"pytorch-et", "PyTorch execution trace JSON", pytorch_et::sniff, pytorch_et::read},
+    {"kineto", "PyTorch profiler (Kineto) or Chrome JSON", kineto::sniff, kineto::read},
+}};
+
+struct Magic {
+  std::string_view bytes;
+  const char* what;
+};
+using namespace std::string_view_literals;
+constexpr std::array<Magic, 9> kMagics = {{{"SQLite format 3"sv, "a SQLite database"},
+                                           {"\x7f"
+                                            "ELF"sv,
+                                            "a program (ELF)"},
+                                           {"PK\x03\x04"sv, "a zip archive"},
+                                           {"\x89PNG"sv, "a PNG image"},
+                                           {"%PDF"sv, "a PDF document"},
+                                           {"BZh"sv, "a bzip2 archive"},
+                                           {"\xfd"
+                                            "7zXZ"sv,
+                                            "an xz archive"},
+                                           {"\x80\x02"sv, "a Python pickle"},
+                                           {"\x80\x04"sv, "a Python pickle"}}};
+
+// The first keys of a JSON object, as far as they can be seen without parsing.
+std::string first_keys(std::string_view head) {
+  std::string keys;
+  int depth = 0, found = 0;
+  for (size_t i = 0; i < head.size() && found < 4; ++i) {
+    const char c = head[i];
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') --depth;
+    if (c != '"') continue;
+    size_t close = i + 1;
+    while (close < head.size() && head[close] != '"') close += head[close] == '\\' ? 2 : 1;
+    if (close >= head.size()) break;
+    const size_t after = head.find_first_not_of(" \t\r\n", close + 1);
+    if (depth == 1 && after != std::string_view::npos && head[after] == ':') {
+      keys += fmt::format("{}{}", found++ > 0 ? ", " : "",
+                          head.substr(i + 1, std::min<size_t>(close - i - 1, 40)));
+    }
+    i = close;
+  }
+  return keys;
+}
+
+bool is_text(std::string_view head) {
+  return std::all_of(head.begin(), head.end(), [](char c) {
+    const auto u = static_cast<unsigned char>(c);
+    return u >= 0x20 || c == '\n' || c == '\r' || c == '\t';
+  });
+}
+
+}  // namespace
+
+std::span<const Format> formats() { return kFormats; }
+
+const Format* format_of(std::string_view head) {
+  const auto hit = std::find_if(kFormats.begin(), kFormats.end(),
+                                [&](const Format& f) { return f.sniff(head); });
+  return hit == kFormats.end() ? nullptr : &*hit;
+}
+
+std::string describe(std::string_view head) {
+  if (head.empty()) return "an empty file";
+  for (const Magic& m : kMagics) {
+    if (head.starts_with(m.bytes)) return m.what;
+  }
+  const size_t first = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  if (first == std::string_view::npos) return "a blank file";
+  if (is_text(head.substr(0, 4096))) {
+    if (head[first] == '{') {
+      const std::string keys = first_keys(head);
+      return keys.empty() ? "a JSON object without known keys"
+                          : "a JSON object with the keys " + keys;
+    }
+    if (head[first] == '[') return "a JSON array that holds no trace events";
+    const std::string_view line =
+        head.substr(first, std::min<size_t>(head.find('\n', first) - first, 60));
+    return fmt::format("text that begins with \"{}\"", line);
+  }
+  std::string hex;
+  for (const char c : head.substr(0, 8))
+    hex += fmt::format("{:02x} ", static_cast<unsigned char>(c));
+  hex.pop_back();
+  return "binary data that begins with " + hex;
+}
+
+}  // namespace rehearse::traces

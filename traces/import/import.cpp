@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/import/import.hpp"
+
+#include <fmt/format.h>
+#include <glob.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "traces/import/format.hpp"
+#include "traces/import/merge.hpp"
+
+namespace rehearse::traces {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr size_t kMaxFiles = 1'000'000;
+
+struct Candidate {
+  fs::path path;
+  bool named = true;  // by the user, rather than found in a folder
+};
+
+Result<void> add_folder(const fs::path& folder, std::vector<Candidate>& out) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->is_regular_file(error)) found.push_back(it->path());
+    if (found.size() > kMaxFiles) {
+      return fail(Code::kLimit, fmt::format("more than {} files", kMaxFiles), folder.string(),
+                  "name the folder of one job");
+    }
+  }
+  if (error) return fail(Code::kIo, "cannot list the folder: " + error.message(), folder.string());
+  std::sort(found.begin(), found.end());
+  for (fs::path& path : found) out.push_back({std::move(path), false});
+  return {};
+}
+
+std::vector<fs::path> matches_of(const fs::path& pattern) {
+  glob_t hits{};
+  std::vector<fs::path> out;
+  if (::glob(pattern.c_str(), 0, nullptr, &hits) == 0) {
+    for (size_t i = 0; i < hits.gl_pathc; ++i) out.emplace_back(hits.gl_pathv[i]);
+  }
+  ::globfree(&hits);
+  return out;
+}
+
+Result<std::vector<Candidate>> expand(const std::vector<fs::path>& inputs) {
+  std::vector<Candidate> out;
+  for (const fs::path& input : inputs) {
+    std::vector<fs::path> paths = {input};
+    if (!fs::exists(input) && input.string().find_first_of("*?[") != std::string::npos) {
+      paths = matches_of(input);
+      if (paths.empty()) {
+        return fail(Code::kMissingInput, "no file matches", input.string(), "check the pattern");
+      }
+    }
+    for (const fs::path& path : paths) {
+      if (fs::is_directory(path)) {
+        if (auto added = add_folder(path, out); !added) return tl::unexpected(added.error());
+      } else {
+        out.push_back({path, true});
+      }
+    }
+  }
+  return out;
+}
+
+std::string known_formats() {
+  std::vector<std::string> titles;
+  for (const Format& f : formats()) titles.emplace_back(f.title);
+  return join_words(titles);
+}
+
+}  // namespace
+
+Result<Imported> import_files(const std::vector<fs::path>& inputs, const ImportOptions& options,
+                              Reporter& reporter) {
+  if (inputs.empty()) {
+    return fail(Code::kUsage, "nothing to import", "", "name trace files, folders or globs");
+  }
+  RH_TRY(const std::vector<Candidate> candidates, expand(inputs));
+  Imported out;
+  ReadContext context{out.trace.strings, out.findings, reporter, options.cut_files};
+  std::vector<FilePart> parts;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (reporter.interrupted()) return fail(Code::kInterrupted, "interrupted");
+    reporter.progress("files", i, candidates.size());
+    const Candidate& candidate = candidates[i];
+    RH_TRY(Source source, Source::open(candidate.path, options.source));
+    const Format* format = format_of(source.head());
+    if (format == nullptr) {
+      const std::string looks = describe(source.head());
+      if (candidate.named) {
+        return fail(Code::kBadInput, "no known trace format: it is " + looks, source.name(),
+                    "known are " + known_formats());
+      }
+      out.findings.add("file-skipped", Severity::kInfo, source.name() + ": " + looks,
+                       "files of unknown content inside folders are not read");
+      continue;
+    }
+    RH_TRY(FilePart part, format->read(source, context));
+    part.format = format->name;
+    part.file = source.name();
+    out.inputs.push_back({part.file, part.format, source.stored_bytes()});
+    pb::InputFile* input = out.trace.header.add_inputs();
+    input->set_name(candidate.path.filename().string());
+    input->set_xxh3(source.xxh3());
+    input->set_bytes(source.stored_bytes());
+    parts.push_back(std::move(part));
+  }
+  reporter.progress("files", candidates.size(), candidates.size());
+  if (parts.empty()) {
+    return fail(Code::kBadInput, "no file of a known trace format here", inputs.front().string(),
+                "known are " + known_formats());
+  }
+  if (auto merged = merge(std::move(parts), options, out); !merged) {
+    return tl::unexpected(merged.error());
+  }
+  return out;
+}
+
+}  // namespace rehearse::traces

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The front door of the import: files, folders and globs of any known format in, one Trace out.
+// Formats are told by content. Files are read one after the other, merged by rank, their
+// collectives matched, clocks aligned and steps found; whatever was ignored, repaired or
+// contradictory is a finding.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/finding.hpp"
+#include "base/reporter.hpp"
+#include "traces/import/part.hpp"
+#include "traces/model/trace.hpp"
+
+namespace rehearse::traces {
+
+enum class ClockAlignment { kAlign, kAsRecorded };
+
+struct ImportOptions {
+  CutFiles cut_files = CutFiles::kRefuse;
+  ClockAlignment clocks = ClockAlignment::kAlign;
+  SourceOptions source{};
+  std::string job{};  // name of the job; "" keeps what the files say
+};
+
+struct Imported {
+  Trace trace;  // header.findings holds `findings` too
+  Findings findings;
+  struct Input {
+    std::string file;
+    std::string format;
+    uint64_t bytes = 0;  // as stored
+  };
+  std::vector<Input> inputs;  // those that were read
+};
+
+// Refused: nothing given (kUsage), a named file that is missing (kMissingInput) or of unknown
+// content (kBadInput, with what it looks like and the formats known). Files of unknown content
+// inside folders are skipped with a finding.
+[[nodiscard]] Result<Imported> import_files(const std::vector<std::filesystem::path>& inputs,
+                                            const ImportOptions& options, Reporter& reporter);
+
+}  // namespace rehearse::traces

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/import/kineto/builder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "traces/import/kineto/decimal.hpp"
+#include "traces/import/names.hpp"
+
+namespace rehearse::traces::kineto {
+namespace {
+
+constexpr size_t kMostLanes = 65535;
+constexpr size_t kMostLabels = 65536;
+constexpr size_t kLongestName = 16 << 10;
+constexpr size_t kNameCache = 8192;
+// Beyond this, a sum of start and duration might overflow.
+constexpr Nanos kLatest = Nanos{1} << 61;
+
+// At most `bytes` of valid UTF-8, without half a character at the end.
+std::string_view clip(std::string_view text, size_t bytes) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;
+  return text.substr(0, bytes);
+}
+
+// pid and tid may be numbers, quoted numbers, "stream 7" or words; words get a number of their own.
+int64_t id_of(std::string_view token) {
+  if (const auto number = parse_integer(token)) return *number;
+  while (!token.empty() && (token.back() == ' ' || token.back() == '"')) token.remove_suffix(1);
+  if (!token.empty() && token.front() == '"') token.remove_prefix(1);
+  if (token.starts_with("stream ")) {
+    if (const auto number = parse_integer(token.substr(7))) return *number;
+  }
+  uint64_t hash = 1469598103934665603ULL;
+  for (const char c : token) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  return static_cast<int64_t>(hash >> 1);
+}
+
+}  // namespace
+
+size_t Builder::LaneHash::operator()(const LaneKey& k) const {
+  uint64_t h = static_cast<uint64_t>(k.id) * 0x9e3779b97f4a7c15ULL;
+  h ^= (static_cast<uint64_t>(k.owner) + static_cast<uint64_t>(k.kind)) * 0xc2b2ae3d27d4eb4fULL;
+  return h ^ (h >> 29);
+}
+
+Builder::Builder(ReadContext& context, const std::string& file)
+    : context_(context), file_(file), name_cache_(kNameCache) {}
+
+std::string Builder::at(const Element& element) const {
+  return fmt::format("{}: byte {}, event {}", file_, element.offset, element.number);
+}
+
+void Builder::note(const char* id, Severity severity, const Element& element, const char* advice) {
+  const auto seen =
+      std::find_if(repeats_.begin(), repeats_.end(), [&](const Repeat& r) { return r.id == id; });
+  if (seen != repeats_.end()) {
+    ++seen->more;
+    return;
+  }
+  repeats_.push_back({id, severity, advice, 0});
+  context_.findings.add(id, severity, at(element), advice);
+}
+
+bool Builder::times(const Event& e, const Element& element, Nanos& start, Nanos& duration) {
+  if (!e.start || *e.start > kLatest || *e.start < -kLatest) {
+    note("event-without-time", Severity::kDataLoss, element,
+         "events without a readable ts are left out");
+    return false;
+  }
+  start = *e.start;
+  duration = e.duration.value_or(0);
+  if (!e.duration) {
+    note("event-without-duration", Severity::kWarning, element, "taken as 0 ns long");
+  } else if (duration < 0) {
+    note("negative-duration", Severity::kWarning, element,
+         "taken as 0 ns long; the recording clock went backwards");
+    duration = 0;
+  } else if (duration >= kLatest - std::max<Nanos>(start, 0)) {
+    note("event-without-time", Severity::kDataLoss, element,
+         "events without a readable ts are left out");
+    return false;
+  }
+  return true;
+}
+
+bool Builder::lane_of(LaneKind kind, int64_t owner, int64_t id, const Element& element,
+                      LaneId& lane) {
+  const LaneKey key{kind, owner, id};
+  auto& recent = recent_[kind == LaneKind::kStream ? 1 : 0];
+  if (recent.lane >= 0 && recent.key == key) {
+    lane = static_cast<LaneId>(recent.lane);
+    return true;
+  }
+  const auto [found, added] = lanes_.emplace(key, static_cast<LaneId>(part_.trace.lanes.size()));
+  if (added) {
+    if (part_.trace.lanes.size() >= kMostLanes) {
+      lanes_.erase(found);
+      note("too-many-lanes", Severity::kDataLoss, element,
+           "more threads and streams than a trace can hold; record fewer processes per file");
+      return false;
+    }
+    part_.trace.lanes.push_back({kind, id, 0});
+    lane_keys_.push_back(key);
+  }
+  lane = found->second;
+  recent = {key, lane};
+  return true;
+}
+
+bool Builder::host_lane(const Event& e, const Element& element, LaneId& lane) {
+  return lane_of(LaneKind::kHostThread, id_of(e.pid), id_of(e.tid), element, lane);
+}
+
+// Names repeat: a small table answers most of them without hashing the whole name.
+uint32_t Builder::name_of(std::string_view name, const Element& element) {
+  if (name.size() > kLongestName) {
+    note("name-shortened", Severity::kWarning, element, "names are kept up to 16 KiB");
+    name = clip(name, kLongestName);
+  }
+  uint64_t head = 0, tail = 0;
+  const size_t n = std::min<size_t>(name.size(), 8);
+  if (n > 0) {
+    std::memcpy(&head, name.data(), n);
+    std::memcpy(&tail, name.data() + name.size() - n, n);
+  }
+  uint64_t middle = 0;
+  if (name.size() > 24) std::memcpy(&middle, name.data() + name.size() / 2, 8);
+  const uint64_t mix = (head ^ (tail << 7) ^ (middle * 31) ^ name.size()) * 0x9e3779b97f4a7c15ULL;
+  uint32_t& cached = name_cache_[(mix >> 40) % kNameCache];
+  if (cached != 0 && context_.strings.at(cached) == name) return cached;
+  cached = context_.strings.intern(name);
+  return cached;
+}
+
+void Builder::add(const Event& e, const Element& element) {
+  switch (e.category) {
+    case Category::kFlow:
+      // Launch flows repeat the correlation ids.
+      if (e.category_name == "fwdbwd" || e.category_name == "forward_backward") {
+        note(
+            "forward-backward-links", Severity::kInfo, element,
+            "not kept: the hand-over to the backward thread is found from the order of operations");
+      }
+      return;
+    case Category::kKernel:
+    case Category::kCopy:
+    case Category::kMemset:
+      return e.phase == 'X' ? gpu(e, element) : instant(e, element);
+    case Category::kRuntime:
+      return e.phase == 'X' ? runtime(e, element) : instant(e, element);
+    case Category::kHostOp:
+    case Category::kPython:
+      return e.phase == 'X' ? host(e, element, OpKind::kHost) : instant(e, element);
+    case Category::kUserAnnotation:
+      return e.phase == 'X' ? annotation(e, element) : instant(e, element);
+    case Category::kOverhead:
+      return e.phase == 'X' ? host(e, element, OpKind::kAnnotation) : instant(e, element);
+    case Category::kCudaSync:
+      sync_details_.push_back(
+          {e.correlation, e.wait_record, e.wait_event, e.device, e.stream, e.wait_stream});
+      return;
+    case Category::kGpuAnnotation:
+      return note("gpu-annotations", Severity::kInfo, element,
+                  "not kept: they repeat host annotations over GPU work");
+    case Category::kRange:
+      return note("profiler-ranges", Severity::kInfo, element,
+                  "counter ranges of the CUPTI range profiler are not operations");
+    case Category::kSpan:
+      return;
+    case Category::kNone:
+    case Category::kInstant:
+    case Category::kUnknown:
+      return instant(e, element);
+  }
+}
+
+// Everything that is not a complete event of a known category.
+void Builder::instant(const Event& e, const Element& element) {
+  if (e.phase == 'M') return label(e);
+  if (e.name == "[memory]") return memory(e, element);
+  if (e.phase == 'i' || e.phase == 'I') {
+    if (e.name.starts_with("Iteration Start") || e.name == "Record Window End") return;
+    return note("instant-events", Severity::kInfo, element,
+                "marks without a duration are not kept");
+  }
+  if (e.phase == 'X' && e.category == Category::kUnknown) {
+    context_.findings.add("unknown-category", Severity::kDataLoss,
+                          fmt::format("{}: {}", at(element), clip(e.category_name, 64)),
+                          "events of categories that are not known are left out");
+    return;
+  }
+  if (e.phase == 'X') {
+    return note("event-without-category", Severity::kDataLoss, element,
+                "events that do not tell what they are, are left out");
+  }
+  if (e.phase == 0) {
+    return note("event-without-phase", Severity::kDataLoss, element,
+                "events without ph are left out");
+  }
+  note("unused-phase", Severity::kInfo, element,
+       "only complete events (ph X), memory marks and metadata are used");
+}
+
+void Builder::gpu(const Event& e, const Element& element) {
+  Nanos start = 0, duration = 0;
+  LaneId lane = 0;
+  const int64_t device = e.device >= 0 ? e.device : id_of(e.pid);
+  const int64_t stream = e.stream >= 0 ? e.stream : id_of(e.tid);
+  if (!times(e, element, start, duration)) return;
+  if (!lane_of(LaneKind::kStream, device, stream, element, lane)) return;
+  ++device_kernels_[device];
+  if (e.correlation != 0) gpu_correlations_.push_back(e.correlation);
+  const uint32_t name = name_of(e.name, element);
+  Operations& ops = part_.trace.ops;
+  if (e.category == Category::kCopy) {
+    ops.add_copy(lane, name, start, duration, e.correlation,
+                 {direction_of(e.name), std::max<Bytes>(e.bytes, 0)});
+  } else if (e.category == Category::kMemset) {
+    ops.add(OpKind::kMemset, lane, name, start, duration, e.correlation);
+  } else if (is_nccl_kernel(e.name)) {
+    const size_t op = ops.add_call(lane, name, start, duration, e.correlation, Call{});
+    communication_.kernel(op, static_cast<uint32_t>(ops.calls.size() - 1), e.external, facts_of(e));
+  } else {
+    ops.add(OpKind::kKernel, lane, name, start, duration, e.correlation);
+  }
+}
+
+void Builder::runtime(const Event& e, const Element& element) {
+  Nanos start = 0, duration = 0;
+  LaneId lane = 0;
+  if (!times(e, element, start, duration) || !host_lane(e, element, lane)) return;
+  const uint32_t name = name_of(e.name, element);
+  Operations& ops = part_.trace.ops;
+  const RuntimeCall call = runtime_call_of(e.name);
+  if (e.correlation != 0) runtime_.push_back({e.correlation, static_cast<uint32_t>(ops.size())});
+  if (call.kind == OpKind::kSync) {
+    ops.add_sync(lane, name, start, duration, e.correlation, {.sync = call.sync});
+  } else {
+    ops.add(call.kind, lane, name, start, duration, e.correlation);
+  }
+}
+
+void Builder::host(const Event& e, const Element& element, OpKind kind) {
+  Nanos start = 0, duration = 0;
+  LaneId lane = 0;
+  if (!times(e, element, start, duration) || !host_lane(e, element, lane)) return;
+  part_.trace.ops.add(kind, lane, name_of(e.name, element), start, duration);
+  if (kind == OpKind::kHost && e.name == "record_param_comms") {
+    communication_.span(lane, start, duration, e.external, facts_of(e));
+  }
+}
+
+void Builder::annotation(const Event& e, const Element& element) {
+  Nanos start = 0, duration = 0;
+  LaneId lane = 0;
+  if (!times(e, element, start, duration) || !host_lane(e, element, lane)) return;
+  part_.trace.ops.add(OpKind::kAnnotation, lane, name_of(e.name, element), start, duration);
+  if (e.name.starts_with("nccl:"))
+    communication_.span(lane, start, duration, e.external, facts_of(e));
+  constexpr std::string_view kStep = "ProfilerStep#";
+  if (e.name.starts_with(kStep)) {
+    if (const auto number = parse_integer(e.name.substr(kStep.size()))) {
+      part_.trace.steps.push_back({*number, start, start + duration});
+    }
+  }
+}
+
+void Builder::memory(const Event& e, const Element& element) {
+  if (e.device_type == 0) {
+    return note("host-memory-events", Severity::kInfo, element, "only GPU memory is kept");
+  }
+  LaneId lane = 0;
+  if (!e.start || *e.start > kLatest || *e.start < -kLatest) {
+    return note("event-without-time", Severity::kDataLoss, element,
+                "events without a readable ts are left out");
+  }
+  if (!host_lane(e, element, lane)) return;
+  uint64_t id = 0;
+  if (e.address != 0) id = addresses_.emplace(e.address, addresses_.size() + 1).first->second;
+  part_.trace.ops.add_memory(lane, name_of(e.name, element), *e.start, {e.bytes, id});
+}
+
+void Builder::label(const Event& e) {
+  if (e.name != "thread_name" || labels_.size() >= kMostLabels) return;
+  const LaneKey key{LaneKind::kHostThread, id_of(e.pid), id_of(e.tid)};
+  labels_[key] = context_.strings.intern(clip(e.label, 256));
+}
+
+}  // namespace rehearse::traces::kineto

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "traces/import/kineto/builder.hpp"
+
+namespace rehearse::traces::kineto {
+
+void Builder::flush_repeats() {
+  for (const Repeat& r : repeats_) {
+    if (r.more > 0) context_.findings.add(r.id, r.severity, file_, r.advice, r.more);
+  }
+  repeats_.clear();
+}
+
+// Host calls and GPU work share correlation ids. A call of any name that put work on the GPU is a
+// launch.
+void Builder::join_launches() {
+  Operations& ops = part_.trace.ops;
+  std::stable_sort(runtime_.begin(), runtime_.end(), [](const RuntimeOp& a, const RuntimeOp& b) {
+    return a.correlation < b.correlation;
+  });
+  std::sort(gpu_correlations_.begin(), gpu_correlations_.end());
+  size_t g = 0;
+  uint64_t orphans = 0, duplicates = 0;
+  for (size_t i = 0; i < runtime_.size(); ++i) {
+    const int64_t id = runtime_[i].correlation;
+    if (i > 0 && runtime_[i - 1].correlation == id) ++duplicates;
+    for (; g < gpu_correlations_.size() && gpu_correlations_[g] < id; ++g) ++orphans;
+    if (g < gpu_correlations_.size() && gpu_correlations_[g] == id) {
+      OpKind& kind = ops.kind[runtime_[i].op];
+      if (kind == OpKind::kHost) kind = OpKind::kLaunch;
+      const bool again = i + 1 < runtime_.size() && runtime_[i + 1].correlation == id;
+      while (!again && g < gpu_correlations_.size() && gpu_correlations_[g] == id) ++g;
+    }
+  }
+  orphans += gpu_correlations_.size() - g;
+  if (orphans > 0) {
+    context_.findings.add("gpu-work-without-launch", Severity::kInfo, file_,
+                          "their launch was before the recording began; they start as recorded",
+                          orphans);
+  }
+  if (duplicates > 0) {
+    context_.findings.add("duplicate-correlation", Severity::kWarning, file_,
+                          "several host calls claim the same GPU work; the first is taken",
+                          duplicates);
+  }
+  gpu_correlations_ = {};
+}
+
+// cuda_sync tells which stream and event a synchronising call waited for, and who recorded that
+// event.
+void Builder::join_syncs() {
+  Operations& ops = part_.trace.ops;
+  const auto sync_of = [&](int64_t correlation) -> Sync* {
+    const auto at =
+        std::lower_bound(runtime_.begin(), runtime_.end(), correlation,
+                         [](const RuntimeOp& r, int64_t id) { return r.correlation < id; });
+    if (at == runtime_.end() || at->correlation != correlation) return nullptr;
+    const uint32_t op = at->op;
+    return ops.kind[op] == OpKind::kSync ? &ops.syncs[ops.detail[op] - 1] : nullptr;
+  };
+  const auto stream_lane = [&](int64_t device, int64_t stream) -> int32_t {
+    const auto lane = lanes_.find({LaneKind::kStream, device, stream});
+    return stream < 0 || lane == lanes_.end() ? -1 : static_cast<int32_t>(lane->second);
+  };
+  uint64_t lost = 0;
+  for (const SyncDetail& d : sync_details_) {
+    Sync* const sync = sync_of(d.correlation);
+    if (sync == nullptr) {
+      ++lost;
+      continue;
+    }
+    sync->event = d.event > 0 ? static_cast<uint64_t>(d.event) : 0;
+    sync->stream_lane = stream_lane(d.device, d.stream);
+    if (sync->sync == SyncKind::kEvent) sync->stream_lane = stream_lane(d.device, d.wait_stream);
+    if (Sync* const record = d.record > 0 ? sync_of(d.record) : nullptr;
+        record != nullptr && record->sync == SyncKind::kRecord) {
+      record->event = sync->event;
+      record->stream_lane = stream_lane(d.device, d.wait_stream);
+    }
+  }
+  if (lost > 0) {
+    context_.findings.add("sync-without-call", Severity::kInfo, file_,
+                          "cuda_sync records whose host call is not in the trace are not used",
+                          lost);
+  }
+  sync_details_ = {};
+}
+
+void Builder::join_calls(const Metadata& metadata) {
+  Operations& ops = part_.trace.ops;
+  std::unordered_map<int64_t, Communication::Launch> launches;
+  for (const int64_t id : communication_.correlations(ops)) {
+    const auto at =
+        std::lower_bound(runtime_.begin(), runtime_.end(), id,
+                         [](const RuntimeOp& r, int64_t key) { return r.correlation < key; });
+    if (id != 0 && at != runtime_.end() && at->correlation == id) {
+      launches[id] = {ops.lane[at->op], ops.start[at->op]};
+    }
+  }
+  communication_.attach(part_, metadata, launches, context_.strings, file_, context_.findings);
+}
+
+void Builder::name_lanes() {
+  std::vector<Lane>& lanes = part_.trace.lanes;
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    const LaneKey& key = lane_keys_[i];
+    if (key.kind == LaneKind::kStream) {
+      lanes[i].name = context_.strings.intern(
+          key.owner == part_.trace.gpu ? fmt::format("stream {}", key.id)
+                                       : fmt::format("gpu {} stream {}", key.owner, key.id));
+      continue;
+    }
+    const auto label = labels_.find(key);
+    lanes[i].name = label != labels_.end()
+                        ? label->second
+                        : context_.strings.intern(fmt::format("thread {}", key.id));
+  }
+}
+
+void Builder::describe_gpu(const Metadata& metadata) {
+  RankTrace& trace = part_.trace;
+  if (device_kernels_.empty()) {
+    context_.findings.add(
+        "no-gpu-work", Severity::kWarning, file_,
+        "the trace holds host work only; record with the CUDA activity switched on");
+    return;
+  }
+  std::pair<int64_t, uint64_t> most{-1, 0};
+  for (const auto& [device, count] : device_kernels_) {
+    if (count > most.second || (count == most.second && device < most.first))
+      most = {device, count};
+  }
+  if (device_kernels_.size() > 1) {
+    context_.findings.add(
+        "several-devices", Severity::kWarning, file_,
+        "the rank is taken to own the GPU with most work; the others' streams are kept",
+        device_kernels_.size() - 1);
+  }
+  if (most.first >= 0 && most.first < (int64_t{1} << 16))
+    trace.gpu = static_cast<uint32_t>(most.first);
+  for (const Device& d : metadata.devices) {
+    if (d.id != most.first) continue;
+    trace.gpu_model = d.name;
+    trace.gpu_memory = std::max<Bytes>(d.memory, 0);
+  }
+}
+
+RankPart Builder::finish(const Metadata& metadata) {
+  RankTrace& trace = part_.trace;
+  flush_repeats();
+  join_launches();
+  join_syncs();
+  join_calls(metadata);
+  describe_gpu(metadata);
+  name_lanes();
+  constexpr Nanos kLatest = Nanos{1} << 61;
+  const auto latest = std::max_element(trace.ops.start.begin(), trace.ops.start.end());
+  if (metadata.base != 0 && latest != trace.ops.start.end() && *latest > kLatest - metadata.base) {
+    context_.findings.add("bad-base-time", Severity::kWarning, file_ + ", baseTimeNanoseconds",
+                          "the number makes no sense; times are taken without it");
+  } else if (metadata.base != 0) {
+    for (Nanos& start : trace.ops.start) start += metadata.base;
+    for (Nanos& at : part_.launched) at += metadata.base;
+    for (Step& s : trace.steps) {
+      s.start += metadata.base;
+      s.end += metadata.base;
+    }
+  }
+  std::stable_sort(trace.steps.begin(), trace.steps.end(), [](const Step& a, const Step& b) {
+    return a.start != b.start ? a.start < b.start : a.number < b.number;
+  });
+  trace.steps.erase(std::unique(trace.steps.begin(), trace.steps.end(),
+                                [](const Step& a, const Step& b) { return a.number == b.number; }),
+                    trace.steps.end());
+  runtime_ = {};
+  trace.ops.sort();
+  return std::move(part_);
+}
+
+}  // namespace rehearse::traces::kineto

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/import/kineto/communication.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "traces/import/kineto/decimal.hpp"
+#include "traces/import/names.hpp"
+
+namespace rehearse::traces::kineto {
+namespace {
+
+constexpr size_t kLookBack = 16;  // spans that may have begun since the one that encloses
+constexpr int64_t kMostMembers = 1 << 20;
+
+// "[0, 1, 2]" whole, or nothing ("[0, 1, ...]" is cut by the profiler at 30 entries).
+std::vector<RankId> parse_ranks(std::string_view text) {
+  std::vector<RankId> ranks;
+  if (text.size() < 2 || text.front() != '[' || text.back() != ']') return ranks;
+  text = text.substr(1, text.size() - 2);
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    const auto rank = parse_integer(text.substr(0, comma));
+    if (!rank || *rank < 0 || *rank > kMostMembers) return {};
+    ranks.push_back(static_cast<RankId>(*rank));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return ranks;
+}
+
+std::vector<RankId> members_of(const CallFacts& f) {
+  std::vector<RankId> ranks = parse_ranks(f.ranks);
+  if (!ranks.empty() && (f.group_size <= 0 || std::cmp_equal(ranks.size(), f.group_size)))
+    return ranks;
+  ranks.clear();
+  if (f.group_size > 0 && f.group_size <= kMostMembers && f.rank_start >= 0 && f.rank_stride > 0 &&
+      f.rank_start + (f.group_size - 1) * f.rank_stride <= kMostMembers) {
+    for (int64_t i = 0; i < f.group_size; ++i) {
+      ranks.push_back(static_cast<RankId>(f.rank_start + i * f.rank_stride));
+    }
+  }
+  return ranks;
+}
+
+std::vector<RankId> members_of(const ProcessGroup& pg) {
+  return pg.size < 0 || std::cmp_equal(pg.ranks.size(), pg.size) ? pg.ranks : std::vector<RankId>{};
+}
+
+// Communicators of one rank: those of pg_config first, then those that only calls mention.
+class Groups {
+ public:
+  Groups(const Metadata& metadata, std::vector<Communicator>& table)
+      : table_(table), backend_(metadata.backend) {
+    for (const ProcessGroup& pg : metadata.groups) {
+      const auto index = static_cast<uint32_t>(table_.size());
+      if (!by_name_.emplace(pg.name, index).second) continue;
+      table_.push_back({pg.name, pg.description, members_of(pg), pg.backend});
+      const bool whole = pg.description == "default_pg" ||
+                         (metadata.world_size && std::cmp_equal(pg.size, *metadata.world_size));
+      if (whole && !default_) default_ = index;
+    }
+  }
+
+  uint32_t of(const CallFacts& f) {
+    if (f.group.empty()) {
+      const std::vector<RankId> members = members_of(f);
+      if (members.empty()) return whole_job();
+      return named("", f.description, members);
+    }
+    return named(f.group, f.description, members_of(f));
+  }
+
+ private:
+  uint32_t whole_job() {
+    if (!default_) {
+      default_ = static_cast<uint32_t>(table_.size());
+      table_.push_back({"default", "all ranks", {}, backend_});
+    }
+    return *default_;
+  }
+
+  uint32_t named(const std::string& name, const std::string& description,
+                 const std::vector<RankId>& members) {
+    std::string key = name;
+    if (name.empty()) {
+      for (const RankId r : members) key += " " + std::to_string(r);
+    }
+    const auto [found, added] = by_name_.emplace(key, static_cast<uint32_t>(table_.size()));
+    if (added) {
+      table_.push_back({name.empty() ? "ranks" + key : name, description, members, backend_});
+    } else if (table_[found->second].members.empty()) {
+      table_[found->second].members = members;
+    }
+    return found->second;
+  }
+
+  std::vector<Communicator>& table_;
+  std::string backend_;
+  std::map<std::string, uint32_t> by_name_;
+  std::optional<uint32_t> default_;
+};
+
+// What the other buffer holds when only one is recorded.
+void derive_sizes(Call& call, Bytes in, Bytes out, int64_t ranks) {
+  if (in < 0 && out < 0) return;
+  const bool gathers = call.collective == Collective::kAllGather;
+  const bool scatters = call.collective == Collective::kReduceScatter;
+  if (out < 0) out = gathers ? in * ranks : scatters ? in / ranks : in;
+  if (in < 0) in = gathers ? out / ranks : scatters ? out * ranks : out;
+  call.bytes_in = in;
+  call.bytes_out = out;
+}
+
+Bytes bytes_of(int64_t elements, DType dtype) {
+  const int size = size_of(dtype);
+  Bytes bytes = 0;
+  if (elements < 0 || size == 0 || __builtin_mul_overflow(elements, int64_t{size}, &bytes))
+    return -1;
+  return bytes < (Bytes{1} << 50) ? bytes : -1;
+}
+
+int32_t peer_of(const CallFacts& f, Collective c, const Communicator& group) {
+  int64_t rank = -1;
+  if (c == Collective::kSend) rank = f.destination;
+  if (c == Collective::kRecv) rank = f.source;
+  if (c == Collective::kBroadcast || c == Collective::kReduce || c == Collective::kGather ||
+      c == Collective::kScatter) {
+    rank = f.root >= 0 ? f.root : -1;
+  }
+  if (rank < 0 || rank > kMostMembers) return -1;
+  if (group.members.empty()) return static_cast<int32_t>(rank);
+  const auto at = std::find(group.members.begin(), group.members.end(), static_cast<RankId>(rank));
+  return at == group.members.end() ? -1 : static_cast<int32_t>(at - group.members.begin());
+}
+
+}  // namespace
+
+void CallFacts::complete(const CallFacts& o) {
+  if (!collective) collective = o.collective;
+  if (elements_in < 0 && elements_out < 0) {
+    elements_in = o.elements_in;
+    elements_out = o.elements_out;
+    dtype = o.dtype;
+    dtype_unknown = o.dtype_unknown;
+  }
+  if (group.empty() && ranks.empty() && group_size < 0) {
+    group = o.group;
+    description = o.description;
+    ranks = o.ranks;
+    group_size = o.group_size;
+  }
+  if (rank_start < 0) rank_start = o.rank_start;
+  if (rank_stride < 0) rank_stride = o.rank_stride;
+  if (source < 0) source = o.source;
+  if (destination < 0) destination = o.destination;
+  if (root < 0) root = o.root;
+  if (sequence < 0) sequence = o.sequence;
+}
+
+CallFacts facts_of(const Event& event) {
+  const CallArgs& a = event.call;
+  CallFacts f;
+  if (!a.name.empty()) f.collective = collective_of(a.name);
+  const bool annotation = event.category == Category::kUserAnnotation;
+  if (!f.collective && annotation) f.collective = collective_of(event.name);
+  f.elements_in = a.elements_in;
+  f.elements_out = a.elements_out;
+  std::string_view type = a.dtype;
+  if (f.elements_in < 0 && f.elements_out < 0 && a.shape_elements >= 0) {
+    f.elements_in = a.shape_elements;
+    type = a.shape_type;
+  }
+  f.dtype = dtype_of(type);
+  f.dtype_unknown = !type.empty() && f.dtype == DType::kUnknown;
+  f.group = a.group;
+  f.description = a.group_description;
+  f.ranks = a.ranks;
+  f.group_size = a.group_size;
+  f.rank_start = a.rank_start;
+  f.rank_stride = a.rank_stride;
+  f.source = a.source;
+  f.destination = a.destination;
+  f.root = a.root;
+  f.sequence = a.sequence;
+  return f;
+}
+
+void Communication::span(LaneId lane, Nanos start, Nanos duration, int64_t external,
+                         CallFacts facts) {
+  spans_.push_back({lane, start, start + duration, external, std::move(facts)});
+}
+
+void Communication::kernel(size_t op, uint32_t call, int64_t external, CallFacts facts) {
+  kernels_.push_back({op, call, external, std::move(facts)});
+}
+
+std::vector<int64_t> Communication::correlations(const Operations& ops) const {
+  std::vector<int64_t> out;
+  for (const Kernel& k : kernels_) out.push_back(ops.correlation[k.op]);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+void Communication::attach(RankPart& part, const Metadata& metadata,
+                           const std::unordered_map<int64_t, Launch>& launches,
+                           const Strings& strings, const std::string& where, Findings& findings) {
+  Operations& ops = part.trace.ops;
+  Groups groups(metadata, part.communicators);
+  std::stable_sort(spans_.begin(), spans_.end(), [](const Span& a, const Span& b) {
+    return a.lane != b.lane ? a.lane < b.lane : a.start < b.start;
+  });
+  std::unordered_map<int64_t, const Span*> by_external;
+  for (const Span& s : spans_) {
+    if (s.external >= 0) by_external.emplace(s.external, &s);
+  }
+  part.launched.assign(ops.calls.size(), 0);
+  part.recorded_sequence.assign(ops.calls.size(), -1);
+  part.sized.assign(ops.calls.size(), false);
+  for (Kernel& k : kernels_) {
+    CallFacts facts = std::move(k.facts);
+    const auto launch = launches.find(ops.correlation[k.op]);
+    part.launched[k.call] = ops.start[k.op];
+    if (launch != launches.end()) {
+      part.launched[k.call] = launch->second.start;
+      const auto [lane, at] = launch->second;
+      auto s = std::upper_bound(
+          spans_.begin(), spans_.end(), std::pair(lane, at), [](const auto& key, const Span& span) {
+            return key.first != span.lane ? key.first < span.lane : key.second < span.start;
+          });
+      for (size_t i = 0; i < kLookBack && s != spans_.begin(); ++i) {
+        --s;
+        if (s->lane != lane) break;
+        if (s->end >= at) facts.complete(s->facts);
+      }
+    }
+    if (const auto s = by_external.find(k.external); s != by_external.end()) {
+      facts.complete(s->second->facts);
+    }
+    const std::string& name = strings.at(ops.name[k.op]);
+    Call& call = ops.calls[k.call];
+    const auto by_name = collective_of_kernel(name);
+    if (facts.collective) {
+      call.collective = *facts.collective;
+    } else if (by_name) {
+      call.collective = *by_name;
+      if (*by_name == Collective::kAllToAll && name.find("SendRecv") != std::string::npos) {
+        findings.add(
+            "sendrecv-assumed-all-to-all", Severity::kWarning, where,
+            "the trace does not tell what these send/receive kernels do; add the execution "
+            "trace of the same rank");
+      }
+    } else {
+      findings.add("collective-unknown", Severity::kWarning, where + ": " + name,
+                   "taken as all-reduce; add the execution trace of the same rank");
+    }
+    call.dtype = facts.dtype;
+    if (is_reducing(call.collective)) call.reduction = Reduction::kSum;
+    call.communicator = groups.of(facts);
+    const Communicator& group = part.communicators[call.communicator];
+    call.peer = peer_of(facts, call.collective, group);
+    part.recorded_sequence[k.call] = facts.sequence;
+    if (facts.dtype_unknown) {
+      findings.add("unknown-dtype", Severity::kWarning, where + ": " + name,
+                   "the bytes of these collectives are not known");
+    }
+    int64_t ranks = static_cast<int64_t>(group.members.size());
+    if (ranks == 0)
+      ranks = facts.group_size > 0 ? facts.group_size : metadata.world_size.value_or(1);
+    const Bytes in = bytes_of(facts.elements_in, facts.dtype);
+    const Bytes out = bytes_of(facts.elements_out, facts.dtype);
+    derive_sizes(call, in, out, ranks);
+    part.sized[k.call] = in >= 0 || out >= 0;
+  }
+  spans_.clear();
+  kernels_.clear();
+}
+
+}  // namespace rehearse::traces::kineto

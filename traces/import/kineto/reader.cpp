@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "traces/import/json_stream.hpp"
+#include "traces/import/kineto/builder.hpp"
+#include "traces/import/kineto/event.hpp"
+#include "traces/import/kineto/kineto.hpp"
+#include "traces/import/kineto/metadata.hpp"
+#include "traces/import/rank_of_name.hpp"
+
+namespace rehearse::traces::kineto {
+namespace {
+
+constexpr uint64_t kProgressEvery = 1 << 16;
+
+// Operations that a file of this size may hold; only address space until they come.
+size_t expected_operations(const Source& source) {
+  const uint64_t text = source.stored_bytes() * (source.encoding() == Encoding::kPlain ? 1 : 24);
+  return static_cast<size_t>(std::min<uint64_t>(text / 160, 1'000'000'000));
+}
+
+Result<void> ended_early(const JsonStream& stream, Source& source, ReadContext& context) {
+  const std::string place = stream.between_elements() ? "between two events" : "inside an event";
+  const std::string what =
+      fmt::format("the file ends {}: {} events are whole",
+                  stream.saw_array() ? place : "before the events", stream.count());
+  const std::string where = fmt::format("{}: byte {}, event {}", source.name(),
+                                        std::max(source.offset(), stream.offset()), stream.count());
+  if (context.cut_files == CutFiles::kRefuse || stream.count() == 0) {
+    return fail(Code::kBadInput, what, where,
+                stream.count() == 0
+                    ? "copy or record it again"
+                    : "copy or record it again, or take what is whole with --allow-truncated");
+  }
+  context.findings.add("file-cut", Severity::kDataLoss, where,
+                       what + "; what came later, and the members behind the events, are missing");
+  return {};
+}
+
+}  // namespace
+
+bool sniff(std::string_view head) {
+  const size_t first = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  if (first == std::string_view::npos) return false;
+  const auto has = [&](std::string_view text) { return head.find(text) != std::string_view::npos; };
+  if (head[first] == '{') {
+    return has("\"traceEvents\"") || has("\"baseTimeNanoseconds\"") ||
+           has("\"deviceProperties\"") || (has("\"schemaVersion\"") && has("\"distributedInfo\""));
+  }
+  return head[first] == '[' && has("\"ph\"");
+}
+
+Result<FilePart> read(Source& source, ReadContext& context) {
+  JsonStream stream(source, "traceEvents", {});
+  EventParser parser;
+  Builder builder(context, source.name());
+  builder.reserve(expected_operations(source));
+  Element element;
+  Event event;
+  for (;;) {
+    RH_TRY(const JsonStream::Next got, stream.next(element));
+    if (got == JsonStream::Next::kCut) {
+      if (auto cut = ended_early(stream, source, context); !cut) return tl::unexpected(cut.error());
+      break;
+    }
+    if (got == JsonStream::Next::kEnd) break;
+    switch (parser.parse(element, event)) {
+      case Parsed::kOk:
+        builder.add(event, element);
+        break;
+      case Parsed::kNotObject:
+        context.findings.add("event-not-an-object", Severity::kDataLoss,
+                             stream.where(element.offset), "left out");
+        break;
+      case Parsed::kBroken:
+        context.findings.add(
+            "event-unreadable", Severity::kDataLoss, stream.where(element.offset),
+            "events that are not JSON inside are left out; the file may be damaged");
+        break;
+    }
+    if (stream.count() % kProgressEvery == 0) {
+      if (context.reporter.interrupted()) return fail(Code::kInterrupted, "interrupted");
+      context.reporter.progress("events", stream.count(), 0);
+    }
+  }
+  if (!stream.saw_array()) {
+    return fail(Code::kBadInput, "there is no traceEvents array", source.name(),
+                "export the profile again with export_chrome_trace()");
+  }
+  if (stream.trailing()) {
+    context.findings.add("trailing-content", Severity::kWarning, source.name(),
+                         "something follows the end of the document and is not read");
+  }
+  const Metadata metadata = parse_metadata(stream.members(), source.name(), context.findings);
+  FilePart part;
+  RankPart rank = builder.finish(metadata);
+  if (rank.trace.ops.size() == 0) {
+    return fail(Code::kBadInput,
+                fmt::format("none of its {} events is an operation", stream.count()), source.name(),
+                "record with activities switched on, and at least one step");
+  }
+  const auto by_name = rank_of_name(source.name());
+  rank.rank_known = metadata.rank || by_name;
+  rank.trace.rank = metadata.rank.value_or(by_name.value_or(0));
+  if (!metadata.rank && by_name) {
+    context.findings.add("rank-from-name", Severity::kInfo, source.name(),
+                         "the file does not tell its rank; it is taken from the file's name");
+  }
+  rank.trace.host = metadata.host;
+  part.ranks.push_back(std::move(rank));
+  part.world_size = metadata.world_size;
+  part.framework = "pytorch";
+  part.nccl_version = metadata.nccl_version;
+  return part;
+}
+
+}  // namespace rehearse::traces::kineto

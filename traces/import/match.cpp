@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/import/match.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+namespace rehearse::traces {
+namespace {
+
+// Indices of calls in the order in which they were launched.
+std::vector<uint32_t> launch_order(const RankPart& part) {
+  const Operations& ops = part.trace.ops;
+  std::vector<Nanos> when(ops.calls.size(), 0);
+  for (size_t op = 0; op < ops.size(); ++op) {
+    if (ops.kind[op] == OpKind::kCall && ops.detail[op] > 0)
+      when[ops.detail[op] - 1] = ops.start[op];
+  }
+  if (part.launched.size() == when.size()) when = part.launched;
+  std::vector<uint32_t> order(when.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return when[a] < when[b]; });
+  return order;
+}
+
+// Two tellings of the same collective: NCCL runs all-to-all, gather and scatter as sends and
+// receives.
+bool compatible(Collective call, Collective row) {
+  const auto exchange = [](Collective c) {
+    return c == Collective::kAllToAll || c == Collective::kSend || c == Collective::kRecv ||
+           c == Collective::kGather || c == Collective::kScatter;
+  };
+  // A barrier of PyTorch is a small all-reduce.
+  return call == row || (exchange(call) && exchange(row)) ||
+         (call == Collective::kAllReduce && row == Collective::kBarrier);
+}
+
+// Where in `rows` the calls stand, or nothing.
+std::optional<size_t> place_of(const std::vector<uint32_t>& order, const std::vector<Call>& calls,
+                               const std::vector<CallSizes::Row>& rows) {
+  if (order.empty() || rows.size() < order.size()) return std::nullopt;
+  for (size_t first = 0; first + order.size() <= rows.size(); ++first) {
+    bool fits = true;
+    for (size_t i = 0; fits && i < order.size(); ++i) {
+      fits = compatible(calls[order[i]].collective, rows[first + i].collective);
+    }
+    if (fits) return first;
+  }
+  return std::nullopt;
+}
+
+bool is_p2p(const Call& c) { return is_point_to_point(c.collective); }
+
+// True when every collective of this communicator on every rank has its own recorded number.
+std::set<uint32_t> numbered_communicators(std::span<RankPart> ranks, size_t communicators) {
+  std::set<uint32_t> numbered;
+  for (uint32_t c = 0; c < communicators; ++c) numbered.insert(c);
+  for (const RankPart& part : ranks) {
+    std::set<std::pair<uint32_t, int64_t>> seen;
+    const std::vector<Call>& calls = part.trace.ops.calls;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      if (is_p2p(calls[i])) continue;
+      const int64_t number = i < part.recorded_sequence.size() ? part.recorded_sequence[i] : -1;
+      if (number < 0 || !seen.emplace(calls[i].communicator, number).second) {
+        numbered.erase(calls[i].communicator);
+      }
+    }
+  }
+  return numbered;
+}
+
+void compare_ranks(std::span<RankPart> ranks, const Trace& trace, Findings& findings) {
+  struct Seen {
+    Collective collective;
+    RankId rank;
+  };
+  std::map<std::pair<uint32_t, int64_t>, Seen> first;
+  std::map<uint32_t, std::map<RankId, uint64_t>> counts;
+  for (const RankPart& part : ranks) {
+    for (const Call& c : part.trace.ops.calls) {
+      if (is_p2p(c)) continue;
+      ++counts[c.communicator][part.trace.rank];
+      const auto [seen, added] =
+          first.emplace(std::pair(c.communicator, c.sequence), Seen{c.collective, part.trace.rank});
+      if (!added && seen->second.collective != c.collective) {
+        findings.add(
+            "collective-mismatch", Severity::kError,
+            fmt::format("{} #{}: rank {} calls {}, rank {} {}",
+                        trace.communicators[c.communicator].id, c.sequence, seen->second.rank,
+                        name_of(seen->second.collective), part.trace.rank, name_of(c.collective)),
+            "ranks disagree about what they do together: the recordings cover different parts of "
+            "the run, or the job is wrong");
+      }
+    }
+  }
+  for (const auto& [communicator, by_rank] : counts) {
+    const auto [least, most] =
+        std::minmax_element(by_rank.begin(), by_rank.end(),
+                            [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (least->second == most->second) continue;
+    findings.add(
+        "collective-count-differs", Severity::kWarning,
+        fmt::format("{}: {} on rank {}, {} on rank {}", trace.communicators[communicator].id,
+                    least->second, least->first, most->second, most->first),
+        "the recordings cover different parts of the run; the surplus is not matched",
+        most->second - least->second);
+  }
+}
+
+}  // namespace
+
+void join_sizes(const CallSizes& sizes, RankPart& part, Findings& findings) {
+  const std::vector<uint32_t> order = launch_order(part);
+  std::vector<Call>& calls = part.trace.ops.calls;
+  if (order.empty() && sizes.rows.empty()) return;
+  const auto first = place_of(order, calls, sizes.rows);
+  if (!first) {
+    findings.add("execution-trace-mismatch", Severity::kWarning,
+                 fmt::format("{}: {} collectives, the profile of rank {} has {}", sizes.file,
+                             sizes.rows.size(), part.trace.rank, order.size()),
+                 "the two files do not tell of the same steps; sizes are not taken from it");
+    return;
+  }
+  if (sizes.rows.size() != order.size()) {
+    findings.add("execution-trace-longer", Severity::kInfo,
+                 fmt::format("{}: {} collectives, the profile has {}", sizes.file,
+                             sizes.rows.size(), order.size()),
+                 "the first stretch with the same collectives is taken");
+  }
+  part.sized.resize(calls.size(), true);
+  for (size_t i = 0; i < order.size(); ++i) {
+    const CallSizes::Row& row = sizes.rows[*first + i];
+    Call& call = calls[order[i]];
+    if (part.sized[order[i]] && call.bytes_in != row.bytes_in) {
+      findings.add("size-contradiction", Severity::kWarning,
+                   fmt::format("{}: collective {} has {} bytes, the profile says {}", sizes.file, i,
+                               row.bytes_in, call.bytes_in),
+                   "the execution trace is believed");
+    }
+    call.collective = row.collective;
+    call.bytes_in = row.bytes_in;
+    call.bytes_out = row.bytes_out;
+    if (row.dtype != DType::kUnknown) call.dtype = row.dtype;
+    part.sized[order[i]] = true;
+  }
+}
+
+std::optional<RankPart> rank_of_sizes(const CallSizes& sizes, Strings& strings,
+                                      Findings& findings) {
+  if (sizes.rows.empty()) return std::nullopt;
+  RankPart part;
+  part.trace.rank = sizes.rank.value_or(0);
+  part.trace.lanes.push_back({LaneKind::kHostThread, 0, strings.intern("execution trace")});
+  std::map<std::string, uint32_t> groups;
+  for (size_t i = 0; i < sizes.rows.size(); ++i) {
+    const CallSizes::Row& row = sizes.rows[i];
+    const auto [group, added] = groups.emplace(row.group, static_cast<uint32_t>(groups.size()));
+    if (added)
+      part.communicators.push_back({row.group.empty() ? "default" : row.group, "", {}, ""});
+    Call call;
+    call.communicator = group->second;
+    call.collective = row.collective;
+    call.bytes_in = row.bytes_in;
+    call.bytes_out = row.bytes_out;
+    call.dtype = row.dtype;
+    part.trace.ops.add_call(0, strings.intern(name_of(row.collective)), static_cast<Nanos>(i), 0, 0,
+                            call);
+  }
+  findings.add(
+      "no-times", Severity::kDataLoss, sizes.file,
+      "an execution trace has no times and no kernels: only the order and the sizes of the "
+      "collectives are here; import the profile of the same rank beside it");
+  return part;
+}
+
+void match_calls(std::span<RankPart> ranks, const Trace& trace, Findings& findings) {
+  const std::set<uint32_t> numbered = numbered_communicators(ranks, trace.communicators.size());
+  std::map<uint32_t, int64_t> lowest;
+  for (const RankPart& part : ranks) {
+    const std::vector<Call>& calls = part.trace.ops.calls;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      if (is_p2p(calls[i]) || !numbered.contains(calls[i].communicator)) continue;
+      const auto [at, added] = lowest.emplace(calls[i].communicator, part.recorded_sequence[i]);
+      if (!added) at->second = std::min(at->second, part.recorded_sequence[i]);
+    }
+  }
+  uint64_t unsized = 0;
+  std::string first_unsized;
+  for (RankPart& part : ranks) {
+    std::map<std::tuple<uint32_t, int, int32_t>, int64_t> next;
+    std::vector<Call>& calls = part.trace.ops.calls;
+    for (const uint32_t i : launch_order(part)) {
+      Call& c = calls[i];
+      if (is_p2p(c)) {
+        c.sequence = next[{c.communicator, static_cast<int>(c.collective), c.peer}]++;
+      } else if (numbered.contains(c.communicator)) {
+        c.sequence = part.recorded_sequence[i] - lowest[c.communicator];
+      } else {
+        c.sequence = next[{c.communicator, -1, -1}]++;
+      }
+    }
+    for (size_t i = 0; i < part.sized.size(); ++i) {
+      if (part.sized[i]) continue;
+      if (unsized++ == 0) first_unsized = fmt::format("rank {}", part.trace.rank);
+    }
+  }
+  if (unsized > 0) {
+    findings.add("collective-without-size", Severity::kWarning, first_unsized,
+                 "import the execution trace of the same rank beside it, which has the sizes",
+                 unsized);
+  }
+  compare_ranks(ranks, trace, findings);
+}
+
+}  // namespace rehearse::traces

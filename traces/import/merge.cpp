@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/import/merge.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "base/text.hpp"
+#include "traces/import/clock.hpp"
+#include "traces/import/match.hpp"
+#include "traces/import/steps.hpp"
+
+namespace rehearse::traces {
+namespace {
+
+struct Placed {
+  RankPart part;
+  std::string file;
+};
+
+// Ranks that files tell come first; the others get the lowest numbers that are free, in order of
+// files.
+std::vector<Placed> place_ranks(std::vector<FilePart>& parts, Findings& findings) {
+  std::vector<Placed> placed, homeless;
+  std::set<RankId> taken;
+  for (FilePart& part : parts) {
+    for (RankPart& rank : part.ranks) {
+      if (!rank.rank_known) {
+        homeless.push_back({std::move(rank), part.file});
+      } else if (taken.insert(rank.trace.rank).second) {
+        placed.push_back({std::move(rank), part.file});
+      } else {
+        findings.add(
+            "rank-twice", Severity::kDataLoss,
+            fmt::format("{}: rank {}", part.file, rank.trace.rank),
+            "only the first file of a rank is read; import one recording window of one job");
+      }
+    }
+  }
+  RankId next = 0;
+  for (Placed& p : homeless) {
+    while (taken.contains(next)) ++next;
+    p.part.trace.rank = next;
+    taken.insert(next);
+    findings.add("rank-assumed", Severity::kWarning,
+                 fmt::format("{}: taken as rank {}", p.file, next),
+                 "the file does not tell its rank; put it in the name (rank3.json) or record it in "
+                 "distributedInfo");
+    placed.push_back(std::move(p));
+  }
+  std::stable_sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
+    return a.part.trace.rank < b.part.trace.rank;
+  });
+  return placed;
+}
+
+uint32_t world_size_of(const std::vector<FilePart>& parts, const std::vector<Placed>& placed,
+                       Findings& findings) {
+  uint32_t stated = 0;
+  for (const FilePart& part : parts) {
+    if (!part.world_size) continue;
+    if (stated != 0 && stated != *part.world_size) {
+      findings.add(
+          "mixed-jobs", Severity::kError,
+          fmt::format("{}: {} ranks, another file says {}", part.file, *part.world_size, stated),
+          "these files come from different jobs; import one job at a time");
+    }
+    stated = std::max(stated, *part.world_size);
+  }
+  uint32_t world = std::max<uint32_t>(stated, 1);
+  for (const Placed& p : placed) {
+    world = std::max(world, p.part.trace.rank + 1);
+    for (const Communicator& c : p.part.communicators) {
+      for (const RankId member : c.members) world = std::max(world, member + 1);
+    }
+  }
+  return world;
+}
+
+// One table for all ranks; calls are pointed at it.
+class Communicators {
+ public:
+  Communicators(Trace& trace, uint32_t world, Findings& findings)
+      : trace_(trace), findings_(findings), everyone_(world) {
+    std::iota(everyone_.begin(), everyone_.end(), 0u);
+  }
+
+  void adopt(Placed& placed) {
+    std::vector<uint32_t> global;
+    for (Communicator& c : placed.part.communicators) {
+      if (c.members.empty()) c.members = everyone_;
+      global.push_back(index_of(c, placed.file));
+    }
+    for (Call& call : placed.part.trace.ops.calls) {
+      call.communicator = call.communicator < global.size() ? global[call.communicator] : 0;
+    }
+  }
+
+ private:
+  uint32_t index_of(const Communicator& c, const std::string& file) {
+    const auto known = index_.find({c.id, c.members});
+    if (known != index_.end()) return known->second;
+    Communicator fresh = c;
+    for (const uint32_t other : names_[c.id]) {
+      const auto& members = trace_.communicators[other].members;
+      const bool overlaps = std::any_of(members.begin(), members.end(), [&](RankId r) {
+        return std::find(c.members.begin(), c.members.end(), r) != c.members.end();
+      });
+      if (overlaps) {
+        findings_.add(
+            "communicator-contradiction", Severity::kWarning,
+            fmt::format("{}: {} has {} ranks, elsewhere {}", file, c.id, c.members.size(),
+                        members.size()),
+            "the same name stands for different groups; the files may be of different jobs");
+      }
+      fresh.id = fmt::format("{}/{}", c.id, format_ranks(c.members));
+    }
+    const auto index = static_cast<uint32_t>(trace_.communicators.size());
+    names_[c.id].push_back(index);
+    index_.emplace(std::pair(c.id, c.members), index);
+    trace_.communicators.push_back(std::move(fresh));
+    return index;
+  }
+
+  Trace& trace_;
+  Findings& findings_;
+  std::vector<RankId> everyone_;
+  std::map<std::pair<std::string, std::vector<RankId>>, uint32_t> index_;
+  std::map<std::string, std::vector<uint32_t>> names_;
+};
+
+void find_steps(Trace& trace, Findings& findings) {
+  for (RankTrace& rank : trace.ranks) {
+    if (!rank.steps.empty()) continue;
+    rank.steps = steps_from_calls(rank.ops);
+    const std::string where = fmt::format("rank {}", rank.rank);
+    if (rank.steps.empty()) {
+      findings.add("no-steps", Severity::kInfo, where,
+                   "neither profiler steps nor a period of the communication was found");
+    } else {
+      findings.add(
+          "steps-inferred", Severity::kInfo, fmt::format("{}: {} steps", where, rank.steps.size()),
+          "no profiler steps are recorded; they follow from the period of the communication");
+    }
+  }
+}
+
+void fill_header(const std::vector<FilePart>& parts, const ImportOptions& options, uint32_t world,
+                 pb::TraceHeader& header) {
+  std::vector<std::string> producers;
+  for (const FilePart& part : parts) {
+    if (std::find(producers.begin(), producers.end(), part.format) == producers.end()) {
+      producers.push_back(part.format);
+    }
+    if (header.framework().empty()) header.set_framework(part.framework);
+    if (header.job().empty()) header.set_job(part.job);
+    if (header.nccl_version().empty()) header.set_nccl_version(part.nccl_version);
+  }
+  std::string producer;
+  for (const std::string& p : producers) producer += (producer.empty() ? "" : "+") + p;
+  header.set_producer(producer);
+  if (header.framework().empty()) header.set_framework("unknown");
+  if (!options.job.empty()) header.set_job(options.job);
+  header.set_world_size(world);
+}
+
+void copy_findings(const Findings& findings, pb::TraceHeader& header) {
+  header.clear_findings();
+  for (const Finding& f : findings.rows()) {
+    pb::TraceFinding* row = header.add_findings();
+    row->set_id(f.id);
+    row->set_severity(name_of(f.severity));
+    row->set_count(f.count);
+    row->set_first(f.first);
+    row->set_advice(f.advice);
+  }
+}
+
+Result<void> adopt_whole(std::vector<FilePart>& parts, const ImportOptions& options,
+                         Imported& out) {
+  if (parts.size() > 1) {
+    return fail(Code::kBadInput, "a .rtrace is a whole job and cannot be merged with other files",
+                parts.front().file, "import it alone, or import the files it was made of together");
+  }
+  out.trace = std::move(*parts.front().whole);
+  for (const pb::TraceFinding& f : out.trace.header.findings()) {
+    Severity severity = Severity::kInfo;
+    for (const Severity s : {Severity::kWarning, Severity::kDataLoss, Severity::kError}) {
+      if (f.severity() == name_of(s)) severity = s;
+    }
+    out.findings.add(f.id(), severity, f.first(), f.advice(), f.count());
+  }
+  if (!options.job.empty()) out.trace.header.set_job(options.job);
+  return {};
+}
+
+}  // namespace
+
+Result<void> merge(std::vector<FilePart> parts, const ImportOptions& options, Imported& out) {
+  Findings& findings = out.findings;
+  Trace& trace = out.trace;
+  if (std::any_of(parts.begin(), parts.end(),
+                  [](const FilePart& p) { return p.whole.has_value(); })) {
+    return adopt_whole(parts, options, out);
+  }
+  std::vector<Placed> placed = place_ranks(parts, findings);
+  for (FilePart& part : parts) {
+    for (CallSizes& sizes : part.sizes) {
+      const auto rank = std::find_if(placed.begin(), placed.end(), [&](const Placed& p) {
+        return sizes.rank && p.part.trace.rank == *sizes.rank;
+      });
+      if (rank != placed.end()) {
+        join_sizes(sizes, rank->part, findings);
+      } else if (auto alone = rank_of_sizes(sizes, trace.strings, findings)) {
+        placed.push_back({std::move(*alone), part.file});
+      }
+    }
+  }
+  if (placed.empty()) {
+    return fail(Code::kBadInput, "there is no operation with a time and no collective in it",
+                parts.front().file,
+                "an execution trace has no times: import the profile (Kineto JSON) of the same "
+                "rank beside it");
+  }
+  std::stable_sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
+    return a.part.trace.rank < b.part.trace.rank;
+  });
+  const uint32_t world = world_size_of(parts, placed, findings);
+  Communicators communicators(trace, world, findings);
+  std::vector<RankPart> ranks;
+  for (Placed& p : placed) {
+    communicators.adopt(p);
+    ranks.push_back(std::move(p.part));
+  }
+  match_calls(ranks, trace, findings);
+  for (RankPart& r : ranks) trace.ranks.push_back(std::move(r.trace));
+  if (trace.ranks.size() < world) {
+    std::vector<uint32_t> present;
+    for (const RankTrace& r : trace.ranks) present.push_back(r.rank);
+    findings.add("ranks-missing", Severity::kWarning,
+                 fmt::format("ranks {} of {} are here", format_ranks(present), world),
+                 "import the files of the other ranks too, or use --assume-symmetric",
+                 world - present.size());
+  }
+  if (options.clocks == ClockAlignment::kAlign) align_clocks(trace, findings);
+  find_steps(trace, findings);
+  fill_header(parts, options, world, trace.header);
+  copy_findings(findings, trace.header);
+  return {};
+}
+
+}  // namespace rehearse::traces

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/import/names.hpp"
+
+#include <array>
+#include <string>
+
+namespace rehearse::traces {
+namespace {
+
+// Lower case letters and digits only: "_reduce_scatter_base" -> "reducescatterbase".
+std::string letters_of(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c >= 'A' && c <= 'Z') out.push_back(static_cast<char>(c - 'A' + 'a'));
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) out.push_back(c);
+  }
+  return out;
+}
+
+struct Word {
+  std::string_view part;
+  Collective collective;
+};
+// Longer words first: "allreduce" holds "reduce".
+constexpr std::array<Word, 13> kWords = {{{"reducescatter", Collective::kReduceScatter},
+                                          {"allreduce", Collective::kAllReduce},
+                                          {"allgather", Collective::kAllGather},
+                                          {"alltoall", Collective::kAllToAll},
+                                          {"sendrecv", Collective::kAllToAll},
+                                          {"broadcast", Collective::kBroadcast},
+                                          {"bcast", Collective::kBroadcast},
+                                          {"barrier", Collective::kBarrier},
+                                          {"scatter", Collective::kScatter},
+                                          {"gather", Collective::kGather},
+                                          {"reduce", Collective::kReduce},
+                                          {"send", Collective::kSend},
+                                          {"recv", Collective::kRecv}}};
+
+std::optional<Collective> find_word(const std::string& letters) {
+  for (const Word& w : kWords) {
+    if (letters.find(w.part) != std::string::npos) return w.collective;
+  }
+  return std::nullopt;
+}
+
+struct TypeName {
+  std::string_view name;
+  DType dtype;
+};
+constexpr std::array<TypeName, 38> kTypes = {
+    {{"float", DType::kFp32},          {"float32", DType::kFp32},
+     {"fp32", DType::kFp32},           {"half", DType::kFp16},
+     {"c10half", DType::kFp16},        {"float16", DType::kFp16},
+     {"fp16", DType::kFp16},           {"bfloat16", DType::kBf16},
+     {"c10bfloat16", DType::kBf16},    {"bf16", DType::kBf16},
+     {"double", DType::kFp64},         {"float64", DType::kFp64},
+     {"fp64", DType::kFp64},           {"long", DType::kInt64},
+     {"longint", DType::kInt64},       {"int64", DType::kInt64},
+     {"int64t", DType::kInt64},        {"uint64", DType::kUint64},
+     {"unsignedlong", DType::kUint64}, {"int", DType::kInt32},
+     {"int32", DType::kInt32},         {"int32t", DType::kInt32},
+     {"uint32", DType::kUint32},       {"unsignedint", DType::kUint32},
+     {"byte", DType::kUint8},          {"uint8", DType::kUint8},
+     {"uint8t", DType::kUint8},        {"unsignedchar", DType::kUint8},
+     {"char", DType::kInt8},           {"signedchar", DType::kInt8},
+     {"int8", DType::kInt8},           {"int8t", DType::kInt8},
+     {"bool", DType::kBool},           {"float8e4m3fn", DType::kFp8},
+     {"float8e5m2", DType::kFp8},      {"c10float8e4m3fn", DType::kFp8},
+     {"c10float8e5m2", DType::kFp8},   {"fp8", DType::kFp8}}};
+
+}  // namespace
+
+std::optional<Collective> collective_of(std::string_view name) {
+  if (const size_t colon = name.rfind(':'); colon != std::string_view::npos) {
+    name.remove_prefix(colon + 1);
+  }
+  if (name.size() > 64) return std::nullopt;
+  return find_word(letters_of(name));
+}
+
+bool is_nccl_kernel(std::string_view kernel) {
+  return kernel.starts_with("ncclKernel") || kernel.starts_with("ncclDevKernel") ||
+         kernel.starts_with("ncclSymkDevKernel") || kernel.starts_with("ncclSymDevKernel") ||
+         kernel.starts_with("rcclGenericKernel") || kernel.starts_with("void nccl") ||
+         (kernel.starts_with("nccl") && kernel.find("Kernel") != std::string_view::npos);
+}
+
+std::optional<Collective> collective_of_kernel(std::string_view kernel) {
+  return find_word(letters_of(kernel.substr(0, kernel.find('('))));
+}
+
+DType dtype_of(std::string_view name) {
+  if (name.starts_with("torch.")) name.remove_prefix(6);
+  if (const size_t open = name.find("Tensor("); open != std::string_view::npos) {
+    name.remove_prefix(open + 7);
+    name = name.substr(0, name.find(')'));
+  }
+  if (name.size() > 32) return DType::kUnknown;
+  const std::string letters = letters_of(name);
+  for (const TypeName& t : kTypes) {
+    if (t.name == letters) return t.dtype;
+  }
+  return DType::kUnknown;
+}
+
+bool is_reducing(Collective collective) {
+  return collective == Collective::kAllReduce || collective == Collective::kReduceScatter ||
+         collective == Collective::kReduce;
+}
+
+}  // namespace rehearse::traces

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The many spellings of collectives and element types in traces, logs and kernel names. Pure
+// functions.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "traces/model/trace.hpp"
+
+namespace rehearse::traces {
+
+// "allreduce", "_allgather_base", "nccl:all_to_all", "ALLTOALLV", "send 0->3", ...
+[[nodiscard]] std::optional<Collective> collective_of(std::string_view name);
+
+// True for the device kernels of NCCL and RCCL ("ncclDevKernel_...", "ncclKernel_...", "rccl...").
+[[nodiscard]] bool is_nccl_kernel(std::string_view kernel);
+// What such a kernel's name says: nothing for generic kernels, kAllToAll for SendRecv (its usual
+// use).
+[[nodiscard]] std::optional<Collective> collective_of_kernel(std::string_view kernel);
+
+// "Float", "c10::BFloat16", "long int", "Tensor(float)", "torch.float16", ...; kUnknown otherwise.
+[[nodiscard]] DType dtype_of(std::string_view name);
+
+// True for those that combine values, which NCCL nearly always does by summing.
+[[nodiscard]] bool is_reducing(Collective collective);
+
+}  // namespace rehearse::traces

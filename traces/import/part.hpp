@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one input file gives, before the files are merged into one trace (merge.hpp). A reader fills
+// a FilePart; names of operations are interned in the Strings it is handed, which all files share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/finding.hpp"
+#include "base/reporter.hpp"
+#include "traces/import/source.hpp"
+#include "traces/model/trace.hpp"
+
+namespace rehearse::traces {
+
+// One rank as one file tells it. `trace.ops.calls[i].communicator` is an index into `communicators`
+// here.
+struct RankPart {
+  RankTrace trace;
+  // False when the file does not tell its rank: trace.rank is then chosen by the merge.
+  bool rank_known = true;
+  // A communicator without members stands for all ranks of the job.
+  std::vector<Communicator> communicators;
+  // Sequence number as the framework recorded it, per entry of trace.ops.calls; -1: not recorded.
+  // May be empty. Call::sequence itself is the order of launch and is assigned by the merge.
+  std::vector<int64_t> recorded_sequence;
+  // Time of the launching host call per entry of trace.ops.calls; empty: order of start is used.
+  std::vector<Nanos> launched;
+  // Bytes are recorded or were derived, per entry of trace.ops.calls; empty: all are recorded.
+  std::vector<bool> sized;
+};
+
+// Sizes of the collectives of one rank in the order of their calls, from a file that has no times
+// (an execution trace); joined with the RankPart of the same rank.
+struct CallSizes {
+  std::optional<RankId> rank;
+  std::string file;
+  struct Row {
+    Collective collective = Collective::kAllReduce;
+    Bytes bytes_in = 0;
+    Bytes bytes_out = 0;
+    DType dtype = DType::kUnknown;
+    std::string group;        // name of the process group, "" when not recorded
+    uint32_t group_size = 0;  // 0: not recorded
+  };
+  std::vector<Row> rows;
+};
+
+struct FilePart {
+  std::string format;  // name of the format as in the table of formats
+  std::string file;
+  std::vector<RankPart> ranks;
+  std::vector<CallSizes> sizes;  // each joined with a rank, or standing alone beside `ranks`
+  std::optional<uint32_t> world_size;
+  std::string framework;
+  std::string job;
+  std::string nccl_version;
+  // A whole trace (.rtrace): nothing is left to merge. At most one such file per import.
+  std::optional<Trace> whole;
+};
+
+enum class CutFiles { kRefuse, kAccept };
+
+struct ReadContext {
+  Strings& strings;
+  Findings& findings;
+  Reporter& reporter;
+  CutFiles cut_files = CutFiles::kRefuse;
+};
+
+}  // namespace rehearse::traces

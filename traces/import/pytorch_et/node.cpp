@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/import/pytorch_et/node.hpp"
+
+#include <simdjson.h>
+
+#include "traces/import/names.hpp"
+
+namespace rehearse::traces::pytorch_et {
+namespace {
+
+namespace dom = simdjson::dom;
+constexpr Bytes kMostBytes = Bytes{1} << 50;
+
+// A tensor is [id, storage, offset, elements, bytes of one, "device"]; lists of tensors nest.
+Bytes tensor_bytes(const dom::element& value, int depth) {
+  dom::array items;
+  if (depth > 8 || value.get_array().get(items) != simdjson::SUCCESS) return 0;
+  if (items.size() == 6 && items.at(5).is_string() && items.at(3).is_int64() &&
+      items.at(4).is_int64()) {
+    const int64_t elements = items.at(3).get_int64().value_unsafe();
+    const int64_t width = items.at(4).get_int64().value_unsafe();
+    Bytes bytes = 0;
+    if (elements < 0 || width < 0 || __builtin_mul_overflow(elements, width, &bytes)) return 0;
+    return std::min(bytes, kMostBytes);
+  }
+  Bytes sum = 0;
+  for (const dom::element item : items)
+    sum = std::min(sum + tensor_bytes(item, depth + 1), kMostBytes);
+  return sum;
+}
+
+// The values of inputs or outputs in either shape.
+simdjson::simdjson_result<dom::array> values_of(const dom::element& node, const char* key) {
+  const auto field = node[key];
+  if (field.error()) return field.error();
+  if (field.is_object()) return field["values"].get_array();
+  return field.get_array();
+}
+
+DType type_of(const dom::element& node) {
+  dom::element first;
+  if (node["input_types"].at(0).get(first) != simdjson::SUCCESS &&
+      node["inputs"]["types"].at(0).get(first) != simdjson::SUCCESS) {
+    return DType::kUnknown;
+  }
+  std::string_view text;
+  if (first.get_string().get(text) != simdjson::SUCCESS) return DType::kUnknown;
+  return dtype_of(text);
+}
+
+std::string group_name(const dom::element& value) {
+  std::string_view text;
+  if (value.is_array() && value.at(0).get_string().get(text) == simdjson::SUCCESS)
+    return std::string(text);
+  if (value.get_string().get(text) == simdjson::SUCCESS) return std::string(text);
+  return {};  // a pointer of the recorded process says nothing to others
+}
+
+struct Attributes {
+  std::string_view collective, dtype, group;
+  int64_t in = -1, out = -1, size = -1;
+};
+
+Attributes attributes_of(const dom::element& node) {
+  Attributes out;
+  dom::array attrs;
+  if (node["attrs"].get_array().get(attrs) != simdjson::SUCCESS) return out;
+  for (const dom::element attr : attrs) {
+    std::string_view name, text;
+    int64_t number = -1;
+    if (attr["name"].get_string().get(name) != simdjson::SUCCESS) continue;
+    const bool is_text = attr["value"].get_string().get(text) == simdjson::SUCCESS;
+    const bool is_number = attr["value"].get_int64().get(number) == simdjson::SUCCESS;
+    if (is_text && name == "collective_name") out.collective = text;
+    if (is_text && name == "dtype") out.dtype = text;
+    if (is_text && name == "pg_name") out.group = text;
+    if (is_number && name == "in_msg_nelems") out.in = number;
+    if (is_number && name == "out_msg_nelems") out.out = number;
+    if (is_number && name == "pg_size") out.size = number;
+  }
+  return out;
+}
+
+void apply(const Attributes& a, CallSizes::Row& row) {
+  const DType dtype = dtype_of(a.dtype);
+  const int64_t width = size_of(dtype);
+  if (dtype != DType::kUnknown) row.dtype = dtype;
+  if (a.in >= 0 && width > 0 && a.in < kMostBytes / width) row.bytes_in = a.in * width;
+  if (a.out >= 0 && width > 0 && a.out < kMostBytes / width) row.bytes_out = a.out * width;
+  if (!a.group.empty()) row.group = a.group;
+  if (a.size > 0 && a.size < (1 << 24)) row.group_size = static_cast<uint32_t>(a.size);
+}
+
+}  // namespace
+
+struct NodeParser::Impl {
+  dom::parser parser;
+};
+
+NodeParser::NodeParser() : impl_(std::make_unique<Impl>()) {}
+NodeParser::~NodeParser() = default;
+
+std::optional<CommNode> NodeParser::parse(const Element& element) {
+  dom::element node;
+  if (impl_->parser.parse(element.text.data(), element.text.size(), true).get(node) !=
+      simdjson::SUCCESS) {
+    return std::nullopt;
+  }
+  std::string_view name;
+  if (node["name"].get_string().get(name) != simdjson::SUCCESS || name != "record_param_comms") {
+    return std::nullopt;
+  }
+  CommNode out;
+  if (node["id"].get_int64().get(out.id) != simdjson::SUCCESS) return std::nullopt;
+  dom::array inputs;
+  if (values_of(node, "inputs").get(inputs) != simdjson::SUCCESS) return std::nullopt;
+  // ... sequence, process group, rank, name of the collective, splits
+  std::optional<size_t> name_at;
+  size_t i = 0;
+  std::string_view collective;
+  for (const dom::element value : inputs) {
+    if (value.get_string().get(collective) == simdjson::SUCCESS) {
+      name_at = i;
+      break;
+    }
+    ++i;
+  }
+  const Attributes attributes = attributes_of(node);
+  if (!name_at || !attributes.collective.empty()) collective = attributes.collective;
+  out.wait = collective == "wait";
+  if (name_at && *name_at >= 2) {
+    int64_t rank = -1;
+    if (inputs.at(*name_at - 1).get_int64().get(rank) == simdjson::SUCCESS && rank >= 0 &&
+        rank < (1 << 24)) {
+      out.rank = static_cast<RankId>(rank);
+    }
+  }
+  const auto kind = collective_of(collective);
+  if (out.wait || !kind) return out;
+  CallSizes::Row row;
+  row.collective = *kind;
+  row.dtype = type_of(node);
+  if (inputs.size() > 0) row.bytes_in = tensor_bytes(inputs.at(0).value_unsafe(), 0);
+  dom::array outputs;
+  if (values_of(node, "outputs").get(outputs) == simdjson::SUCCESS) {
+    for (const dom::element value : outputs) row.bytes_out += tensor_bytes(value, 0);
+  }
+  if (name_at && *name_at >= 2) row.group = group_name(inputs.at(*name_at - 2).value_unsafe());
+  apply(attributes, row);
+  out.row = std::move(row);
+  return out;
+}
+
+}  // namespace rehearse::traces::pytorch_et

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "traces/import/json_stream.hpp"
+#include "traces/import/pytorch_et/node.hpp"
+#include "traces/import/pytorch_et/pytorch_et.hpp"
+#include "traces/import/rank_of_name.hpp"
+
+namespace rehearse::traces::pytorch_et {
+
+bool sniff(std::string_view head) {
+  const size_t first = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  if (first == std::string_view::npos || head[first] != '{') return false;
+  const auto has = [&](std::string_view text) { return head.find(text) != std::string_view::npos; };
+  return has("\"schema\"") && has("\"nodes\"") && !has("\"traceEvents\"");
+}
+
+Result<FilePart> read(Source& source, ReadContext& context) {
+  JsonStream stream(source, "nodes", {});
+  NodeParser parser;
+  std::vector<CommNode> nodes;
+  Element element;
+  for (;;) {
+    RH_TRY(const JsonStream::Next got, stream.next(element));
+    if (got == JsonStream::Next::kEnd) break;
+    if (got == JsonStream::Next::kCut) {
+      const std::string what =
+          fmt::format("the file ends early: {} nodes are whole", stream.count());
+      if (context.cut_files == CutFiles::kRefuse || stream.count() == 0) {
+        return fail(Code::kBadInput, what, stream.where(stream.offset()),
+                    "copy or record it again, or take what is whole with --allow-truncated");
+      }
+      context.findings.add("file-cut", Severity::kDataLoss, stream.where(stream.offset()), what);
+      break;
+    }
+    if (element.text.find("record_param_comms") == std::string_view::npos) continue;
+    auto node = parser.parse(element);
+    if (!node) {
+      context.findings.add("node-unreadable", Severity::kDataLoss, stream.where(element.offset),
+                           "this collective's sizes are not known");
+      continue;
+    }
+    if (!node->wait && !node->row) {
+      context.findings.add("collective-unknown", Severity::kWarning, stream.where(element.offset),
+                           "left out of the execution trace's list of collectives");
+    }
+    nodes.push_back(std::move(*node));
+  }
+  if (!stream.saw_array()) {
+    return fail(Code::kBadInput, "there is no array of nodes", source.name(),
+                "record the execution trace again");
+  }
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [](const CommNode& a, const CommNode& b) { return a.id < b.id; });
+  CallSizes sizes;
+  sizes.file = source.name();
+  for (CommNode& node : nodes) {
+    if (node.rank) {
+      if (sizes.rank && *sizes.rank != *node.rank) {
+        context.findings.add("rank-contradiction", Severity::kWarning, source.name(),
+                             "its nodes name several ranks; the first is taken");
+      } else {
+        sizes.rank = node.rank;
+      }
+    }
+    if (node.row) sizes.rows.push_back(std::move(*node.row));
+  }
+  if (!sizes.rank) sizes.rank = rank_of_name(source.name());
+  FilePart part;
+  part.framework = "pytorch";
+  part.sizes.push_back(std::move(sizes));
+  return part;
+}
+
+}  // namespace rehearse::traces::pytorch_et
