@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole runs of shipped scenarios: from YAML to outcome, with SimGrid.
+#include "sim/scenario/scenario.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "sim/simulate.hpp"
+
+using namespace rehearse;
+using namespace rehearse::sim;
+
+namespace {
+
+Scenario load(const std::string& what) {
+  SilentReporter silent;
+  auto scenario = load_scenario(what, silent);
+  if (!scenario) FAIL(scenario.error().message());
+  return std::move(*scenario);
+}
+
+pb::Outcome run(const Scenario& scenario) {
+  SilentReporter silent;
+  auto outcome = simulate(scenario, silent);
+  if (!outcome) FAIL(outcome.error().message());
+  return std::move(*outcome);
+}
+
+void patch(Scenario& scenario, const std::string& yaml) {
+  auto parsed = parse_patch(yaml, "test");
+  if (!parsed) FAIL(parsed.error().message());
+  const auto applied = apply(scenario, *parsed);
+  if (!applied) FAIL(applied.error().message());
+}
+
+void set(Scenario& scenario, const std::string& assignment) {
+  auto parsed = parse_assignment(assignment);
+  if (!parsed) FAIL(parsed.error().message());
+  const auto applied = apply(scenario, *parsed);
+  if (!applied) FAIL(applied.error().message());
+}
+
+// A scenario file in a folder that goes with the test.
+struct File {
+  explicit File(const std::string& text) {
+    folder = std::filesystem::temp_directory_path() / "rehearse-scenario-test";
+    std::filesystem::create_directories(folder);
+    path = folder / "job.yaml";
+    std::ofstream(path) << text;
+  }
+  ~File() { std::filesystem::remove_all(folder); }
+  std::filesystem::path folder, path;
+};
+
+}  // namespace
+
+TEST_CASE("every shipped scenario completes with nobody to blame", "[sim][scenario]") {
+  const auto shipped = shipped_scenarios();
+  REQUIRE(shipped);
+  REQUIRE(shipped->size() >= 7);
+  for (const ShippedScenario& scenario : *shipped) {
+    INFO(scenario.name);
+    CHECK_FALSE(scenario.description.empty());
+    const pb::Outcome outcome = run(load(scenario.name));
+    CHECK(outcome.verdict() == pb::COMPLETED);
+    CHECK(outcome.culprits().empty());
+    CHECK(outcome.synthetic());
+    CHECK(outcome.step_time_ns().mean() > 0);
+    for (const pb::RankBreakdown& rank : outcome.breakdown()) {
+      CHECK(rank.compute() + rank.communication() + rank.wait() + rank.host() + rank.idle() ==
+            rank.step());
+      CHECK(rank.idle() >= 0);
+    }
+  }
+}
+
+TEST_CASE("the same scenario gives the same bytes", "[sim][scenario]") {
+  const Scenario scenario = load("moe-16");
+  CHECK(run(scenario).SerializeAsString() == run(scenario).SerializeAsString());
+}
+
+TEST_CASE("a skipped collective is blamed on the rank that skipped it", "[sim][scenario]") {
+  for (uint32_t rank : {3u, 11u, 29u}) {
+    Scenario scenario = load("gpt-32");
+    patch(scenario, "skip-collective: {rank: " + std::to_string(rank) + ", nth: 5}");
+    const pb::Outcome outcome = run(scenario);
+    CHECK(outcome.verdict() == pb::HANG);
+    REQUIRE(outcome.culprits_size() == 1);
+    CHECK(outcome.culprits(0).rank() == rank);
+    CHECK_FALSE(outcome.waits().empty());
+    CHECK_FALSE(outcome.error_text().empty());
+  }
+}
+
+TEST_CASE("two ranks that skip collectives are both blamed", "[sim][scenario]") {
+  Scenario scenario = load("gpt-32");
+  patch(scenario, "skip-collective: {rank: 3, nth: 5}");
+  patch(scenario, "skip-collective: {rank: 12, nth: 9}");
+  const pb::Outcome outcome = run(scenario);
+  CHECK(outcome.verdict() == pb::HANG);
+  REQUIRE(outcome.culprits_size() == 2);
+  CHECK(outcome.culprits(0).rank() == 3);
+  CHECK(outcome.culprits(1).rank() == 12);
+}
+
+TEST_CASE("a slow GPU makes everyone wait and is named", "[sim][scenario]") {
+  const Scenario healthy = load("ddp-16");
+  const int64_t before = run(healthy).step_time_ns().mean();
+  Scenario slow = healthy;
+  patch(slow, "slow-rank: {rank: 6, slowdown: 2.0}");
+  const pb::Outcome outcome = run(slow);
+  CHECK(outcome.step_time_ns().mean() > before * 3 / 2);
+  REQUIRE(outcome.culprits_size() == 1);
+  CHECK(outcome.culprits(0).rank() == 6);
+
+  Scenario throttled = healthy;
+  set(throttled, "platform.nodes[0].gpus[6].speed=0.5");
+  CHECK(run(throttled).step_time_ns().mean() == outcome.step_time_ns().mean());
+}
+
+TEST_CASE("undoing a transform gives the healthy run back", "[sim][scenario]") {
+  Scenario scenario = load("ddp-16");
+  const std::string healthy = run(scenario).step_time_ns().SerializeAsString();
+  patch(scenario, "skip-collective: {rank: 3, nth: 2}");
+  CHECK(run(scenario).verdict() == pb::HANG);
+  patch(scenario, "undo: skip-collective");
+  CHECK(run(scenario).step_time_ns().SerializeAsString() == healthy);
+}
+
+TEST_CASE("one node without InfiniBand puts the job on sockets", "[sim][scenario]") {
+  Scenario scenario = load("ddp-16");
+  CHECK(run(scenario).communicators(0).transport() == "NET/IB/GDRDMA");
+  set(scenario, "launch.ranks[node=1].env.NCCL_IB_DISABLE=1");
+  const pb::Outcome outcome = run(scenario);
+  CHECK(outcome.verdict() == pb::COMPLETED);
+  CHECK(outcome.communicators(0).transport() == "NET/Socket");
+  CHECK(outcome.communicators(0).offered() == "NET/IB/GDRDMA");
+}
+
+TEST_CASE("slower cards never make a job faster", "[sim][scenario]") {
+  int64_t last = 0;
+  for (const char* bandwidth : {"400Gbps", "200Gbps", "100Gbps", "50Gbps", "10Gbps"}) {
+    Scenario scenario = load("fsdp-32");
+    set(scenario, std::string("platform.nodes[*].nics[*].bandwidth=") + bandwidth);
+    const int64_t step = run(scenario).step_time_ns().mean();
+    INFO(bandwidth);
+    CHECK(step >= last);
+    last = step;
+  }
+}
+
+TEST_CASE("a patch that fails leaves the scenario as it was", "[sim][scenario]") {
+  Scenario scenario = load("dlrm-8");
+  const std::string before = scenario.document.SerializeAsString();
+  pb::Patch broken;
+  (*broken.mutable_set())["launch.nccl_version"] = "2.18.1";
+  (*broken.mutable_set())["platform.nodes[0].nics[*].bandwidth"] = "-5Gbps";
+  const auto applied = apply(scenario, broken);
+  REQUIRE_FALSE(applied);
+  CHECK(applied.error().code == Code::kBadInput);
+  CHECK(scenario.document.SerializeAsString() == before);
+  CHECK(scenario.applied.empty());
+}
+
+TEST_CASE("a transform of a rank that is not there says which there are", "[sim][scenario]") {
+  Scenario scenario = load("dlrm-8");
+  patch(scenario, "slow-rank: {rank: 99, slowdown: 2}");
+  SilentReporter silent;
+  const auto outcome = simulate(scenario, silent);
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Code::kBadInput);
+  CHECK(outcome.error().message().find("0 to 7") != std::string::npos);
+}
+
+TEST_CASE("scenarios that make no sense are refused with a place and a remedy", "[sim][scenario]") {
+  struct Row {
+    const char* text;
+    Code code;
+    const char* says;
+  };
+  const Row rows[] = {
+      {"trace: ddp-16\nplatfrom: dgx-a100\n", Code::kBadInput, "job.yaml:2:1"},
+      {"trace: ddp-16\nplatform: dgx-a101\n", Code::kMissingInput, "dgx-a100"},
+      {"trace: nowhere.rtrace\n", Code::kMissingInput, "nowhere.rtrace"},
+      {"platform: dgx-a100\n", Code::kBadInput, "trace"},
+      {"trace: ddp-16\nplatform: {like: dgx-a100, scale: 1}\n", Code::kBadInput, "scale"},
+      {"trace: ddp-16\nlaunch: {ranks: [{rank: 0, node: 9}]}\n", Code::kBadInput, "node 9"},
+      {"trace: ddp-16\nlaunch: {ranks: [{rank: 77}]}\n", Code::kBadInput, "77"},
+      {"trace: ddp-16\nlaunch: {master_port: 70000}\n", Code::kBadInput, "job.yaml:2:"},
+  };
+  SilentReporter silent;
+  for (const Row& row : rows) {
+    INFO(row.text);
+    const File file(row.text);
+    const auto scenario = load_scenario(file.path.string(), silent);
+    REQUIRE_FALSE(scenario);
+    CHECK(scenario.error().code == row.code);
+    INFO(scenario.error().message());
+    CHECK(scenario.error().message().find(row.says) != std::string::npos);
+  }
+}
+
+TEST_CASE("an unknown scenario names the nearest one", "[sim][scenario]") {
+  SilentReporter silent;
+  const auto scenario = load_scenario("dpp-16", silent);
+  REQUIRE_FALSE(scenario);
+  CHECK(scenario.error().code == Code::kMissingInput);
+  CHECK(scenario.error().fix.find("ddp-16") != std::string::npos);
+}
+
+TEST_CASE("an assignment splits at the first equals sign outside brackets", "[sim][scenario]") {
+  const auto patched = parse_assignment("launch.ranks[node=1].env.A=b=c");
+  REQUIRE(patched);
+  CHECK(patched->set().at("launch.ranks[node=1].env.A") == "b=c");
+  CHECK_FALSE(parse_assignment("no-equals"));
+  CHECK_FALSE(parse_assignment("=5"));
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/program/program.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace rehearse;
+using namespace rehearse::traces;
+
+namespace {
+
+enum LaneIndex : LaneId { kHostLane, kStreamA, kStreamB, kHelper };
+
+RankTrace rank_with_lanes() {
+  RankTrace rank;
+  rank.lanes = {{LaneKind::kHostThread, 1, 0},
+                {LaneKind::kStream, 7, 0},
+                {LaneKind::kStream, 20, 0},
+                {LaneKind::kHostThread, 2, 0}};
+  return rank;
+}
+
+RankProgram build(RankTrace& rank, Findings& findings) {
+  rank.ops.sort();
+  auto program = build_rank_program(rank, static_cast<uint32_t>(rank.steps.size()), findings);
+  REQUIRE(program);
+  return std::move(*program);
+}
+
+// Predecessors of the nth operation of a lane.
+std::vector<OpId> before(const RankProgram& program, LaneId lane, OpId nth) {
+  const auto span = program.predecessors(program.lane_begin[lane] + nth);
+  return {span.begin(), span.end()};
+}
+
+}  // namespace
+
+TEST_CASE("a kernel follows its launch and keeps the time between as gap", "[traces][program]") {
+  RankTrace rank = rank_with_lanes();
+  rank.ops.add(OpKind::kLaunch, kHostLane, 0, 0, 5000, 1);
+  rank.ops.add(OpKind::kKernel, kStreamA, 0, 7000, 10'000, 1);
+  Findings findings;
+  const RankProgram program = build(rank, findings);
+  const OpId kernel = program.lane_begin[kStreamA];
+  CHECK(before(program, kStreamA, 0) == std::vector<OpId>{program.lane_begin[kHostLane]});
+  CHECK(program.gap[kernel] == 2000);
+  CHECK(program.duration[kernel] == 10'000);
+  CHECK(findings.rows().empty());
+}
+
+TEST_CASE("an event makes one stream wait for the other", "[traces][program]") {
+  RankTrace rank = rank_with_lanes();
+  rank.ops.add(OpKind::kLaunch, kHostLane, 0, 0, 1000, 1);
+  rank.ops.add(OpKind::kKernel, kStreamA, 0, 1000, 50'000, 1);
+  rank.ops.add_sync(kHostLane, 0, 1000, 100, 0, {SyncKind::kRecord, kStreamA, 42});
+  rank.ops.add_sync(kHostLane, 0, 1100, 100, 0, {SyncKind::kWaitEvent, kStreamB, 42});
+  rank.ops.add(OpKind::kLaunch, kHostLane, 0, 1200, 1000, 2);
+  rank.ops.add(OpKind::kKernel, kStreamB, 0, 51'000, 1000, 2);
+  Findings findings;
+  const RankProgram program = build(rank, findings);
+  const auto predecessors = before(program, kStreamB, 0);
+  CHECK(std::count(predecessors.begin(), predecessors.end(), program.lane_begin[kStreamA]) == 1);
+  CHECK(program.gap[program.lane_begin[kStreamB]] == 0);
+}
+
+TEST_CASE("a wait on an event nobody recorded is a finding, not an edge", "[traces][program]") {
+  RankTrace rank = rank_with_lanes();
+  rank.ops.add_sync(kHostLane, 0, 0, 100, 0, {SyncKind::kWaitEvent, kStreamB, 42});
+  Findings findings;
+  const RankProgram program = build(rank, findings);
+  CHECK(program.edges.empty());
+  CHECK(findings.count("wait-without-event") == 1);
+}
+
+TEST_CASE("a host call that waited keeps only what it did after the wait", "[traces][program]") {
+  RankTrace rank = rank_with_lanes();
+  rank.ops.add(OpKind::kLaunch, kHostLane, 0, 0, 1000, 1);
+  rank.ops.add(OpKind::kKernel, kStreamA, 0, 1000, 50'000, 1);
+  rank.ops.add_sync(kHostLane, 0, 2000, 49'500, 0, {SyncKind::kDevice, -1, 0});
+  Findings findings;
+  const RankProgram program = build(rank, findings);
+  const OpId sync = program.lane_begin[kHostLane] + 1;
+  CHECK(program.gap[sync] == 1000);      // host work before the call
+  CHECK(program.duration[sync] == 500);  // 51.5 us end, kernel ended at 51 us
+}
+
+TEST_CASE("a thread that wakes after another ended was handed over to", "[traces][program]") {
+  RankTrace rank = rank_with_lanes();
+  rank.ops.add(OpKind::kLaunch, kHostLane, 0, 0, 1000, 1);
+  rank.ops.add(OpKind::kLaunch, kHelper, 0, 1500, 1000, 2);
+  rank.ops.add(OpKind::kLaunch, kHostLane, 0, 3000, 1000, 3);
+  Findings findings;
+  const RankProgram program = build(rank, findings);
+  CHECK(program.inferred_edges == 2);
+  CHECK(program.gap[program.lane_begin[kHelper]] == 500);
+  CHECK(program.gap[program.lane_begin[kHostLane] + 1] == 500);
+}
+
+TEST_CASE("framework operators are in the gaps, not in the program", "[traces][program]") {
+  RankTrace rank = rank_with_lanes();
+  rank.ops.add(OpKind::kHost, kHostLane, 0, 0, 10'000);
+  rank.ops.add(OpKind::kAnnotation, kHostLane, 0, 0, 20'000);
+  rank.ops.add(OpKind::kLaunch, kHostLane, 0, 8000, 1000, 1);
+  Findings findings;
+  const RankProgram program = build(rank, findings);
+  CHECK(program.size() == 1);
+  CHECK(program.gap[0] == 8000);
+}
+
+TEST_CASE("stream work belongs to the step that launched it", "[traces][program]") {
+  RankTrace rank = rank_with_lanes();
+  rank.steps = {{0, 0, 10'000}, {1, 10'000, 20'000}};
+  rank.ops.add(OpKind::kLaunch, kHostLane, 0, 9000, 500, 1);
+  rank.ops.add(OpKind::kKernel, kStreamA, 0, 12'000, 1000, 1);
+  rank.ops.add(OpKind::kLaunch, kHostLane, 0, 11'000, 500, 2);
+  rank.ops.add(OpKind::kKernel, kStreamA, 0, 13'000, 1000, 2);
+  Findings findings;
+  const RankProgram program = build(rank, findings);
+  const OpId first = program.lane_begin[kStreamA];
+  CHECK(program.step_begin[kStreamA * 3 + 0] == first);
+  CHECK(program.step_begin[kStreamA * 3 + 1] == first + 1);
+  CHECK(program.step_begin[kStreamA * 3 + 2] == first + 2);
+}
+
+TEST_CASE("work without a recorded launch is kept and said", "[traces][program]") {
+  RankTrace rank = rank_with_lanes();
+  rank.ops.add(OpKind::kKernel, kStreamA, 0, 5000, 1000, 77);
+  rank.ops.add(OpKind::kKernel, kStreamA, 0, 9000, 1000);
+  Findings findings;
+  const RankProgram program = build(rank, findings);
+  CHECK(program.size() == 2);
+  CHECK(program.gap[1] == 3000);
+  CHECK(findings.count("work-without-launch") == 2);
+}
