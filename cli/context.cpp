@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -40,6 +41,18 @@ Context::Context(const Verb& verb, Arguments arguments)
 bool Context::has(const std::string& option) const {
   const auto& value = arguments_.options[option];
   return !value.empty() && !value.defaulted();
+}
+
+Result<int64_t> Context::number(const std::string& option, int64_t least, int64_t most) const {
+  const std::string text = get<std::string>(option);
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most) {
+    return value;
+  }
+  return fail(Code::kUsage,
+              fmt::format("'{}' is not a whole number from {} to {}", text, least, most),
+              "--" + option, fmt::format("rehearse {} --help", verb_.name));
 }
 
 std::optional<std::string> Context::output() const {

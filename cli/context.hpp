@@ -45,6 +45,9 @@ class Context {
   [[nodiscard]] T get(const std::string& option) const {
     return arguments_.options[option].as<T>();
   }
+  // The same as a whole number within bounds, or kUsage. The option is declared as text.
+  [[nodiscard]] Result<int64_t> number(const std::string& option, int64_t least,
+                                       int64_t most) const;
   [[nodiscard]] bool json() const { return has("json"); }
   [[nodiscard]] bool quiet() const { return has("quiet"); }
   [[nodiscard]] bool verbose() const { return has("verbose"); }

@@ -8,10 +8,10 @@
 #include "base/install.hpp"
 #include "base/units.hpp"
 #include "cli/context.hpp"
-#include "cli/platform_drawing.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "platforms/model/catalogue.hpp"
+#include "platforms/model/draw.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -85,11 +85,14 @@ Result<void> show(Context& context) {
   const std::string& id = context.inputs()[1];
   RH_TRY(auto from, catalogue());
   RH_TRY(const pb::Platform compact, from.platform(id));
-  const uint32_t nodes = context.has("nodes") ? context.get<uint32_t>("nodes") : 0;
+  uint32_t nodes = 0;
+  if (context.has("nodes")) {
+    RH_TRY(nodes, context.number("nodes", 1, 65536));
+  }
   RH_TRY(const Shown shown, load(from, {id, compact.name(), compact.description()}, nodes));
   if (context.has("svg")) {
     const std::string file = context.get<std::string>("svg");
-    auto done = write_file(file, draw(shown.platform), context.overwrite());
+    auto done = write_file(file, platforms::draw_svg(shown.platform), context.overwrite());
     if (!done) return done;
     context.reporter().note(fmt::format("drew {}", file));
   }
@@ -99,16 +102,12 @@ Result<void> show(Context& context) {
     document["platform"] = to_json(shown.platform);
     return context.print(document);
   }
-  const pb::Node& node = shown.platform.nodes(0);
-  std::string text = fmt::format("{}: {}\n", id, shown.entry.description);
+  std::string text = fmt::format("{}: {}\n\n", id, shown.entry.description);
+  text += platforms::draw_text(shown.platform);
+  if (!shown.platform.sources().empty()) text += "\n";
   Table table({{""}, {""}});
-  table.add({"nodes", fmt::format("{} ({})", shown.platform.nodes_size(), node.model())});
-  table.add({"GPUs of a node", gpus_of(node)});
-  table.add({"NICs of a node", nics_of(node)});
-  table.add({"host memory", format_bytes(node.memory())});
-  table.add({"sockets", fmt::format("{}", node.numa_size())});
   for (const auto& source : shown.platform.sources()) {
-    table.add({"source", fmt::format("{} {}", source.figure(), source.url())});
+    table.add({"source: " + source.figure(), source.url()});
   }
   text += table.text(context.terminal());
   if (context.verbose()) text += "\n" + write_document(shown.platform);
@@ -141,13 +140,13 @@ Verb platforms_verb() {
                       {"ID", "the platform to show", Count::kOptional, {}}};
   verb.options = [](po::options_description& options) {
     auto add = options.add_options();
-    add("nodes", po::value<uint32_t>()->value_name("N"), "show it with N nodes");
+    add("nodes", po::value<std::string>()->value_name("N"), "show it with N nodes");
     add("svg", po::value<std::string>()->value_name("FILE"), "draw it");
   };
   verb.writes = Writes::kFile;
   verb.examples = {{"./rehearse platforms", "all machines"},
                    {"./rehearse platforms show dgx-a100 --nodes 4 --svg dgx.svg",
-                    "four nodes of one kind, as a picture too"}};
+                    "four nodes of one kind, as text and as a picture"}};
   verb.run = run_platforms;
   return verb;
 }

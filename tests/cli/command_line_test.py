@@ -192,5 +192,29 @@ class Text(unittest.TestCase):
             self.assertIn(f"\n.B {code}\n", page)
 
 
+class Platforms(unittest.TestCase):
+    def test_the_catalogue_is_listed_for_people_and_programs(self):
+        document = json.loads(rehearse("platforms", "--json").stdout)
+        self.assertEqual(list(document), ["schema", "platforms"])
+        self.assertEqual(document["schema"], "rehearse.platforms/1")
+        text = rehearse("platforms", "list").stdout
+        for platform in document["platforms"]:
+            self.assertTrue(platform["id"] and platform["name"] and platform["description"])
+            self.assertIn("\n" + platform["id"] + " ", text)
+
+    def test_a_platform_is_shown_with_as_many_nodes_as_asked(self):
+        shown = json.loads(rehearse("platforms", "show", "dgx-a100", "--nodes", "3", "--json").stdout)
+        self.assertEqual(shown["schema"], "rehearse.platform/1")
+        self.assertEqual(len(shown["platform"]["nodes"]), 3)
+
+    def test_an_unknown_platform_names_the_nearest(self):
+        done = rehearse("platforms", "show", "dgx-a10")
+        self.assertEqual(done.returncode, 66)
+        self.assertIn("dgx-a100", done.stderr)
+        self.assertEqual(rehearse("platforms", "show").returncode, 2)
+        for nodes in ("-1", "0", "2.5", "99999999", "many", ""):
+            self.assertEqual(rehearse("platforms", "show", "dgx-a100", "--nodes", nodes).returncode, 2)
+
+
 if __name__ == "__main__":
     unittest.main()
