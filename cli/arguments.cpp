@@ -60,9 +60,11 @@ Result<void> check_positionals(const Verb& verb, const std::vector<std::string>&
 po::options_description own_options(const Verb& verb) {
   po::options_description options;
   if (verb.options) verb.options(options);
-  if (verb.writes == Writes::kFile) {
-    options.add_options()("output,o", po::value<std::string>()->value_name("FILE"),
-                          "write to FILE instead of stdout; whole or not at all");
+  if (verb.writes != Writes::kNothing) {
+    const char* what = verb.writes == Writes::kTrace
+                           ? "the .rtrace file to write; whole or not at all"
+                           : "write to FILE instead of stdout; whole or not at all";
+    options.add_options()("output,o", po::value<std::string>()->value_name("FILE"), what);
     options.add_options()("force", "replace FILE if it exists");
   }
   return options;

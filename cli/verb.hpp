@@ -31,7 +31,9 @@ struct Positional {
   std::vector<std::string> choices;  // words accepted; empty: anything
 };
 
-enum class Writes { kNothing, kFile };  // kFile: -o FILE and --force
+// kFile: -o FILE and --force, for what else would go to stdout. kTrace: the same for a .rtrace,
+// which never does.
+enum class Writes { kNothing, kFile, kTrace };
 
 struct Verb {
   std::string name;

@@ -9,13 +9,18 @@ namespace rehearse::cli {
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> list = {
+      // In the order in which a newcomer meets them.
+      // clang-format off
       demo_verb(),
       import_verb(),
+      inspect_verb(),
+      synth_verb(),
       platforms_verb(),
       faults_verb(),
       help_verb(),
       completion_verb(),
       man_verb(),
+      // clang-format on
   };
   return list;
 }

@@ -13,8 +13,10 @@ Verb demo_verb();
 Verb faults_verb();
 Verb help_verb();
 Verb import_verb();
+Verb inspect_verb();
 Verb man_verb();
 Verb platforms_verb();
+Verb synth_verb();
 
 // The verb of that name, or kUsage with the nearest one.
 [[nodiscard]] Result<const Verb*> known_verb(const std::string& name);
