@@ -14,6 +14,7 @@
 #include "cli/context.hpp"
 #include "cli/help.hpp"
 #include "cli/verbs.hpp"
+#include "traces/inspect/text_table.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -29,8 +30,10 @@ bool wants_json(const std::vector<std::string>& words) {
 int report(const Error& error, bool json) {
   const Terminal terminal = Terminal::of(STDERR_FILENO, Colour::kAuto);
   const std::string where = error.where.empty() ? "" : error.where + ": ";
-  fmt::print(stderr, "{} {}{}\n", terminal.styled(Style::kRed, "rehearse:"), where, error.what);
-  if (!error.fix.empty()) fmt::print(stderr, "  fix: {}\n", error.fix);
+  // Names from files must not reach the terminal as they are.
+  fmt::print(stderr, "{} {}\n", terminal.styled(Style::kRed, "rehearse:"),
+             traces::printable(where + error.what));
+  if (!error.fix.empty()) fmt::print(stderr, "  fix: {}\n", traces::printable(error.fix));
   if (json) {
     const nlohmann::ordered_json document = {{"schema", "rehearse.error/1"},
                                              {"error",

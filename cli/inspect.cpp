@@ -13,9 +13,9 @@ namespace rehearse::cli {
 namespace {
 namespace po = boost::program_options;
 
-constexpr int kPipeWidth = 120; // columns of tables that are not on a terminal
+constexpr int kPipeWidth = 120;  // columns of tables that are not on a terminal
 
-Result<int> run_inspect(Context &context) {
+Result<int> run_inspect(Context& context) {
   traces::InspectOptions options;
   if (context.has("rank")) {
     RH_TRY(options.rank, context.number("rank", 0, UINT32_MAX));
@@ -25,48 +25,40 @@ Result<int> run_inspect(Context &context) {
   }
   options.list_collectives = context.has("collectives");
   traces::ReadOptions reading;
-  if (context.has("allow-cut"))
-    reading.truncated = traces::Truncated::kAccept;
-  RH_TRY(const auto reader,
-         traces::RtraceReader::open(context.inputs().front(), reading));
-  RH_TRY(const auto inspection,
-         traces::inspect(reader, options, context.reporter()));
-  if (context.json())
-    return exit_code(context.print(traces::to_json(inspection)));
-  const int width =
-      context.terminal().width() > 0 ? context.terminal().width() : kPipeWidth;
-  return exit_code(
-      context.print(std::string_view(traces::to_text(inspection, width))));
+  if (context.has("allow-cut")) reading.truncated = traces::Truncated::kAccept;
+  RH_TRY(const auto reader, traces::RtraceReader::open(context.inputs().front(), reading));
+  RH_TRY(const auto inspection, traces::inspect(reader, options, context.reporter()));
+  if (context.json()) return exit_code(context.print(traces::to_json(inspection)));
+  const int width = context.terminal().width() > 0 ? context.terminal().width() : kPipeWidth;
+  return exit_code(context.print(std::string_view(traces::to_text(inspection, width))));
 }
 
-} // namespace
+}  // namespace
 
 Verb inspect_verb() {
   Verb verb;
   verb.name = "inspect";
   verb.summary = "show what is in a trace";
-  verb.details = "How large it is, who called which collective, where the time "
-                 "of each rank went, who came last, and what "
-                 "does not fit together.";
+  verb.details =
+      "How large it is, who called which collective, where the time "
+      "of each rank went, who came last, and what "
+      "does not fit together.";
   verb.positionals = {{"FILE", "a .rtrace file", Count::kOne, {}}};
-  verb.options = [](po::options_description &options) {
+  verb.options = [](po::options_description& options) {
     auto add = options.add_options();
     add("collectives", "list every collective with first and last arrival");
     add("rank", po::value<std::string>()->value_name("R"),
         "only this rank, and the collectives it took part in");
-    add("step", po::value<std::string>()->value_name("N"),
-        "only what started in this step");
+    add("step", po::value<std::string>()->value_name("N"), "only what started in this step");
     add("allow-cut", "read a file that was cut up to its last whole block");
   };
   verb.writes = Writes::kFile;
-  verb.examples = {
-      {"./rehearse synth resnet50 --dp 4 -o small.rtrace",
-       "a small trace to look at"},
-      {"./rehearse inspect small.rtrace", "what is in it"},
-      {"./rehearse inspect small.rtrace --rank 1 --collectives --json",
-       "one rank and its collectives, for programs"}};
+  verb.examples = {{"./rehearse synth resnet50 --dp 4 -o small.rtrace", "a small trace to look at"},
+                   {"./rehearse inspect small.rtrace", "what is in it"},
+                   {"./rehearse inspect small.rtrace --rank 1 --collectives --json",
+                    "one rank and its collectives, for programs"}};
   verb.run = run_inspect;
   return verb;
 }
 
-} // namespace rehearse::cli
+}  // namespace rehearse::cli

@@ -26,12 +26,31 @@ std::string share_of(int64_t part, int64_t whole) {
                    : "";
 }
 
+// "[Rank 3] text" without the rank, which stands before the line anyway.
+std::string without_rank(const pb::ErrorText& error) {
+  const std::string prefix = fmt::format("[Rank {}] ", error.rank());
+  return error.text().starts_with(prefix) ? error.text().substr(prefix.size()) : error.text();
+}
+
+// A patch as written over several lines on one.
+std::string on_one_line(const std::string& patch) {
+  std::string out;
+  for (const std::string& line : split(patch, '\n')) {
+    const size_t begin = line.find_first_not_of(' ');
+    if (begin == std::string::npos) continue;
+    if (!out.empty()) out += out.ends_with(':') ? " " : ", ";
+    out += line.substr(begin);
+  }
+  return out;
+}
+
 // Same text from many ranks: one line with the ranks.
 std::string error_lines(const pb::Outcome& outcome, const Terminal& terminal) {
   std::vector<std::pair<std::string, std::vector<uint32_t>>> texts;
   for (const auto& error : outcome.error_text()) {
-    auto same = std::ranges::find(texts, error.text(), &decltype(texts)::value_type::first);
-    if (same == texts.end()) same = texts.insert(texts.end(), {error.text(), {}});
+    const std::string text = without_rank(error);
+    auto same = std::ranges::find(texts, text, &decltype(texts)::value_type::first);
+    if (same == texts.end()) same = texts.insert(texts.end(), {text, {}});
     same->second.push_back(error.rank());
   }
   std::string out;
@@ -183,6 +202,13 @@ std::string verdict_name(pb::Verdict verdict) {
 std::string step_text(const pb::Outcome& outcome) {
   const int64_t now = outcome.step_time_ns().mean();
   const int64_t before = outcome.baseline_step_time_ns().mean();
+  const int done = outcome.step_time_ns().each_size();
+  if (outcome.verdict() != pb::COMPLETED && outcome.verdict() != pb::VERDICT_UNSPECIFIED &&
+      done > 0) {
+    const int all = outcome.baseline_step_time_ns().each_size();
+    return all > done ? fmt::format("after {} of {} steps", done, all)
+                      : fmt::format("after {} whole steps", done);
+  }
   if (now <= 0) {
     return before > 0 ? fmt::format("no whole step (baseline {})", format_duration(before))
                       : "no whole step";
@@ -208,7 +234,7 @@ std::string outcome_head(const pb::Outcome& outcome, const Terminal& terminal) {
   table.add(
       {"  symptom", fmt::format("{} {}{}{}", outcome.symptom().id(), outcome.symptom().label(),
                                 reasons.empty() ? "" : ": ", reasons)});
-  for (const auto& patch : outcome.patches()) table.add({"  changed", patch});
+  for (const auto& patch : outcome.patches()) table.add({"  changed", on_one_line(patch)});
   for (const auto& culprit : outcome.culprits()) {
     table.add({"  culprit", fmt::format("{}: {}", place_of(culprit), culprit.why())});
   }

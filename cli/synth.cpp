@@ -15,6 +15,7 @@
 #include "cli/context.hpp"
 #include "cli/verbs.hpp"
 #include "platforms/model/catalogue.hpp"
+#include "traces/export/kineto.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -93,6 +94,9 @@ std::string defaults_of(const Field& field) {
 }
 
 void add_options(po::options_description& options) {
+  options.add_options()(
+      "kineto", po::value<std::string>()->value_name("DIR"),
+      "write PyTorch profiler files, one per rank, into DIR instead of a .rtrace");
   for (const Field* field : fields()) {
     std::string what = field->options().GetExtension(pb::help);
     if (const std::string value = defaults_of(*field); !value.empty()) {
@@ -120,28 +124,57 @@ Result<pb::Synth> options_of(const Context& context) {
   return synth::complete(options);
 }
 
-Result<int> run_synth(Context& context) {
-  const auto file = context.output();
-  if (!file) {
-    return fail(Code::kUsage, "-o is missing: the .rtrace file to write", "synth",
-                "rehearse synth --help");
+// One Kineto file per rank; a rank is in memory at a time.
+Result<uint64_t> write_kineto_folder(const std::filesystem::path& folder, const pb::Synth& options,
+                                     const pb::Gpu& gpu, Context& context) {
+  std::error_code ec;
+  std::filesystem::create_directories(folder, ec);
+  if (ec) {
+    return fail(Code::kIo, "cannot create the folder: " + ec.message(), folder.string(),
+                "name a folder that can be written");
   }
+  RH_TRY(const auto generator, synth::Generator::create(options, gpu));
+  const pb::TraceHeader header = generator.header();
+  const traces::KinetoContext shared{header, generator.communicators(), generator.strings()};
+  uint64_t operations = 0;
+  for (traces::RankId rank = 0; rank < generator.ranks(); ++rank) {
+    if (context.reporter().interrupted()) return fail(Code::kInterrupted, "interrupted", "synth");
+    context.reporter().progress("ranks", rank, generator.ranks());
+    const traces::RankTrace trace = generator.rank(rank);
+    operations += trace.ops.size();
+    auto written = traces::write_kineto(trace, shared, folder, traces::Compression::kNone,
+                                        context.overwrite());
+    if (!written) return tl::unexpected(std::move(written).error());
+  }
+  return operations;
+}
+
+Result<int> run_synth(Context& context) {
+  const bool kineto = context.has("kineto");
+  if (context.output().has_value() == kineto) {
+    return fail(
+        Code::kUsage,
+        kineto ? "-o and --kineto exclude each other" : "-o is missing: the .rtrace file to write",
+        "synth", "rehearse synth --help");
+  }
+  const std::string place = kineto ? context.get<std::string>("kineto") : *context.output();
   RH_TRY(const pb::Synth options, options_of(context));
   RH_TRY(const auto folder, shipped("platforms/catalogue"));
   RH_TRY(const pb::Gpu gpu, platforms::PlatformCatalogue(folder).gpu(options.gpu()));
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   RH_TRY(const uint64_t operations,
-         synth::synthesize_to(*file, options, gpu, {context.overwrite(), threads},
-                              context.reporter()));
+         kineto ? write_kineto_folder(place, options, gpu, context)
+                : synth::synthesize_to(place, options, gpu, {context.overwrite(), threads},
+                                       context.reporter()));
   const uint64_t ranks = uint64_t{options.dp()} * options.tp() * options.pp();
   if (context.json()) {
     return exit_code(context.print_stdout(Json{{"schema", "rehearse.synth/1"},
-                                               {"output", *file},
+                                               {"output", place},
                                                {"ranks", ranks},
                                                {"operations", operations},
                                                {"options", to_json(options)}}));
   }
-  context.reporter().note(fmt::format("{}: {} ranks, {} operations, synthetic", *file,
+  context.reporter().note(fmt::format("{}: {} ranks, {} operations, synthetic", place,
                                       format_count(ranks), format_count(operations)));
   return 0;
 }
@@ -166,7 +199,8 @@ Verb synth_verb() {
       {"./rehearse synth resnet50 --dp 16 -o resnet.rtrace", "data-parallel ResNet-50 on 16 GPUs"},
       {"./rehearse synth gpt --layers 8 --hidden 1024 --tp 4 --pp "
        "2 --dp 2 -o gpt.rtrace",
-       "a small GPT with tensor, pipeline and data parallelism"}};
+       "a small GPT with tensor, pipeline and data parallelism"},
+      {"./rehearse synth dlrm --dp 8 --kineto dlrm-traces", "as the PyTorch profiler writes it"}};
   verb.run = run_synth;
   return verb;
 }

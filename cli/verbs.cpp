@@ -12,11 +12,13 @@ const std::vector<Verb>& verbs() {
       // In the order in which a newcomer meets them.
       // clang-format off
       demo_verb(),
+      run_verb(),
       import_verb(),
       inspect_verb(),
       synth_verb(),
       platforms_verb(),
       faults_verb(),
+      validate_verb(),
       help_verb(),
       completion_verb(),
       man_verb(),

@@ -16,7 +16,9 @@ Verb import_verb();
 Verb inspect_verb();
 Verb man_verb();
 Verb platforms_verb();
+Verb run_verb();
 Verb synth_verb();
+Verb validate_verb();
 
 // The verb of that name, or kUsage with the nearest one.
 [[nodiscard]] Result<const Verb*> known_verb(const std::string& name);

@@ -91,6 +91,11 @@ class Errors(unittest.TestCase):
     def test_a_wrong_colour_is_refused(self):
         self.assertEqual(rehearse("help", "--color", "sometimes").returncode, 2)
 
+    def test_control_characters_do_not_reach_the_terminal(self):
+        done = rehearse("inspect", "a\033[31mb.rtrace")
+        self.assertEqual(done.returncode, 66)
+        self.assertNotIn("\033", done.stderr)
+
     def test_a_full_disk_is_an_io_error(self):
         with open("/dev/full", "w") as full:
             done = subprocess.run([PROGRAM, "man"], stdout=full, stderr=subprocess.PIPE, text=True)
@@ -214,6 +219,122 @@ class Platforms(unittest.TestCase):
         self.assertEqual(rehearse("platforms", "show").returncode, 2)
         for nodes in ("-1", "0", "2.5", "99999999", "many", ""):
             self.assertEqual(rehearse("platforms", "show", "dgx-a100", "--nodes", nodes).returncode, 2)
+
+
+class Traces(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.file = str(Path(self.folder.name) / "t.rtrace")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def test_a_generated_trace_is_what_was_asked_for(self):
+        done = rehearse("synth", "resnet50", "--dp", "4", "--bucket", "10MB", "-o", self.file, "--json")
+        made = json.loads(done.stdout)
+        self.assertEqual((made["schema"], made["ranks"]), ("rehearse.synth/1", 4))
+        self.assertEqual(made["options"]["bucket"], 10_000_000)
+        found = json.loads(rehearse("inspect", self.file, "--json").stdout)
+        self.assertEqual((found["schema"], found["ranks"]), ("rehearse.inspect/1", 4))
+        self.assertEqual(found["operations"], made["operations"])
+
+    def test_options_of_synth_are_checked_and_leave_no_file(self):
+        for words in (["--dp", "-1"], ["--dp", "1.5"], ["--bucket", "5m"], ["--bucket", "-1MiB"],
+                      ["--zero", "4"], ["--dtype", "bf61"], ["--jitter", "2"], ["--gpu", "h10"]):
+            done = rehearse("synth", "gpt", *words, "-o", self.file)
+            self.assertIn(done.returncode, (2, 65, 66), words)
+            self.assertIn("fix:", done.stderr, words)
+            self.assertEqual(os.listdir(self.folder.name), [], words)
+        self.assertEqual(rehearse("synth", "gpt").returncode, 2)
+        self.assertEqual(rehearse("synth", "gtp", "-o", self.file).returncode, 2)
+
+    def test_a_cut_trace_is_refused_unless_allowed(self):
+        rehearse("synth", "resnet50", "--dp", "2", "-o", self.file)
+        whole = Path(self.file).read_bytes()
+        Path(self.file).write_bytes(whole[:len(whole) // 2])
+        done = rehearse("inspect", self.file)
+        self.assertEqual(done.returncode, 65)
+        self.assertIn("t.rtrace", done.stderr)
+        flipped = bytearray(whole)
+        flipped[len(whole) // 2] ^= 0x40
+        Path(self.file).write_bytes(flipped)
+        self.assertEqual(rehearse("inspect", self.file).returncode, 65)
+        self.assertEqual(rehearse("run", self.file).returncode, 65)
+
+    def test_interruption_leaves_no_file(self):
+        words = ["synth", "gpt", "--dp", "256", "--tp", "8", "-o", self.file]
+        process = subprocess.Popen([PROGRAM, *words], stderr=subprocess.PIPE)
+        try:
+            process.wait(timeout=0.5)
+            self.skipTest("the machine is too fast to be interrupted")
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 130)
+        self.assertFalse(os.path.exists(self.file))
+
+
+class Run(unittest.TestCase):
+    def scenario(self, text):
+        file = tempfile.NamedTemporaryFile("w", suffix=".yaml")
+        file.write(text)
+        file.flush()
+        self.addCleanup(file.close)
+        return file.name
+
+    def test_the_shipped_scenarios_are_listed(self):
+        names = [s["name"] for s in json.loads(rehearse("run", "--list", "--json").stdout)["scenarios"]]
+        for name in ("ddp-16", "fsdp-32", "gpt-32", "moe-16", "dlrm-8", "horovod-16", "tf-8"):
+            self.assertIn(name, names)
+
+    def test_two_runs_give_the_same_bytes_with_the_schema_first(self):
+        first = rehearse("run", "ddp-16", "--json")
+        self.assertEqual(first.returncode, 0)
+        self.assertEqual(first.stdout, rehearse("run", "ddp-16", "--json").stdout)
+        document = json.loads(first.stdout)
+        self.assertEqual(list(document)[0], "schema")
+        self.assertEqual((document["schema"], document["verdict"], document["symptom"]["id"]),
+                         ("rehearse.outcome/1", "completed", "healthy"))
+        self.assertNotIn("baseline_step_time_ns", document)
+
+    def test_changes_apply_in_the_order_written_and_bring_a_baseline(self):
+        path = "platform.nodes[1].nics[*].bandwidth="
+        done = rehearse("run", "ddp-16", "--set", path + "10Gbps", "--patch",
+                        "slow-rank: {rank: 6, slowdown: 1.0}", "--set", path + "200Gbps", "--json")
+        document = json.loads(done.stdout)
+        self.assertEqual(len(document["patches"]), 3)
+        self.assertIn("200Gbps", document["patches"][2])
+        self.assertEqual(document["step_time_ns"], document["baseline_step_time_ns"])
+
+    def test_expect_decides_the_exit_code(self):
+        hang = ["run", "ddp-16", "--patch", "skip-collective: {rank: 3, nth: 5}"]
+        self.assertEqual(rehearse(*hang).returncode, 0)
+        self.assertEqual(rehearse(*hang, "--expect", "hang").returncode, 0)
+        self.assertEqual(rehearse(*hang, "--expect", "completed").returncode, 1)
+        self.assertEqual(rehearse(*hang, "--expect", "complete").returncode, 2)
+
+    def test_bad_input_is_refused_with_place_and_remedy(self):
+        bad = self.scenario("trace: ddp-16\nplatfrom: dgx-a100\n")
+        done = rehearse("run", bad)
+        self.assertEqual(done.returncode, 65)
+        self.assertIn(f"{bad}:2:", done.stderr)
+        self.assertIn("platform", done.stderr)
+        done = rehearse("run", self.scenario("trace: no-such-file.rtrace\nplatform: dgx-a100\n"))
+        self.assertEqual(done.returncode, 66)
+        for change in ("platform.nodes[1].nics[*].bandwidth=-5Gbps", "platform.nodes[9].name=x",
+                       "platform.nodes[0].nmae=x", "platform", "launch.env.A"):
+            done = rehearse("run", "ddp-16", "--set", change)
+            self.assertIn(done.returncode, (2, 65), change)
+            self.assertIn("fix:", done.stderr, change)
+        self.assertEqual(rehearse("run", "ddp-61").returncode, 66)
+        self.assertEqual(rehearse("run", "ddp-16", "--fault", "F999").returncode, 2)
+        self.assertEqual(rehearse("run", "ddp-16", "--fidelity", "high").returncode, 2)
+        self.assertEqual(rehearse("run").returncode, 2)
+
+    def test_nothing_but_the_document_is_on_stdout_and_stderr_is_silent_in_a_pipe(self):
+        done = rehearse("run", "ddp-16", "--json")
+        json.loads(done.stdout)
+        self.assertEqual(done.stderr, "")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,8 @@ pb::Outcome hang_of_16() {
     wait->set_operation("all_reduce");
     auto* error = outcome.add_error_text();
     error->set_rank(rank);
-    error->set_text("Watchdog caught collective operation timeout");
+    error->set_text("[Rank " + std::to_string(rank) +
+                    "] Watchdog caught collective operation timeout");
   }
   return outcome;
 }
@@ -47,6 +48,21 @@ TEST_CASE("step times are compared with the baseline", "[cli]") {
   CHECK(step_text(outcome) == "step time 206 ms -> 412 ms (+100.0 %)");
   outcome.mutable_step_time_ns()->set_mean(0);
   CHECK(step_text(outcome) == "no whole step (baseline 206 ms)");
+}
+
+TEST_CASE("a run that did not complete says how far it came", "[cli]") {
+  pb::Outcome outcome = hang_of_16();
+  outcome.mutable_step_time_ns()->set_mean(1);
+  outcome.mutable_step_time_ns()->add_each(1);
+  CHECK(step_text(outcome) == "after 1 whole steps");
+  for (int i = 0; i < 3; ++i) outcome.mutable_baseline_step_time_ns()->add_each(1);
+  CHECK(step_text(outcome) == "after 1 of 3 steps");
+}
+
+TEST_CASE("a patch of several lines is shown on one", "[cli]") {
+  pb::Outcome outcome;
+  outcome.add_patches("skip_collective:\n  rank: 3\n  nth: 5\n");
+  CHECK_THAT(outcome_head(outcome, plain()), Contains("skip_collective: rank: 3, nth: 5\n"));
 }
 
 TEST_CASE("the first line of an outcome answers the question", "[cli]") {

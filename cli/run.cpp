@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rehearse run`: one scenario, simulated.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/document.hpp"
+#include "base/text.hpp"
+#include "cli/context.hpp"
+#include "cli/outcome_text.hpp"
+#include "cli/scenario_options.hpp"
+#include "cli/table.hpp"
+#include "cli/verbs.hpp"
+
+namespace rehearse::cli {
+namespace {
+namespace po = boost::program_options;
+using Json = nlohmann::ordered_json;
+
+Result<void> list(Context& context) {
+  RH_TRY(const auto scenarios, sim::shipped_scenarios());
+  if (context.json()) {
+    Json rows = Json::array();
+    for (const auto& s : scenarios)
+      rows.push_back({{"name", s.name}, {"description", s.description}});
+    return context.print(Json{{"schema", "rehearse.scenarios/1"}, {"scenarios", rows}});
+  }
+  Table table({{"scenario"}, {"what it is"}});
+  for (const auto& s : scenarios) table.add({s.name, s.description});
+  return context.print(std::string_view(table.text(context.terminal())));
+}
+
+Result<void> check_expected(const std::string& word) {
+  std::vector<std::string> known;
+  for (int v = pb::COMPLETED; v <= pb::REJECTED; ++v) {
+    known.push_back(verdict_name(static_cast<pb::Verdict>(v)));
+  }
+  if (std::ranges::find(known, word) != known.end()) return {};
+  return fail(Code::kUsage, fmt::format("'{}' is not a verdict", word), "--expect",
+              "one of " + join_words(known));
+}
+
+Result<int> run_run(Context& context) {
+  if (context.has("list")) return exit_code(list(context));
+  if (context.inputs().empty()) {
+    return fail(Code::kUsage, "SCENARIO is missing: what to simulate", "run",
+                "rehearse run --list shows the shipped ones");
+  }
+  const std::string expected = context.has("expect") ? context.get<std::string>("expect") : "";
+  if (!expected.empty()) {
+    if (auto good = check_expected(expected); !good) return tl::unexpected(std::move(good).error());
+  }
+  RH_TRY(const Edited edited, load_edited(context, context.inputs().front()));
+  RH_TRY(const pb::Outcome outcome, simulate_edited(edited, context.reporter()));
+  context.show(edited.changed.findings);
+  auto done = context.json()
+                  ? context.print(to_json(outcome))
+                  : context.print(std::string_view(outcome_text(outcome, context.terminal())));
+  const bool as_expected = expected.empty() || expected == verdict_name(outcome.verdict());
+  if (done && !as_expected) {
+    context.reporter().note(fmt::format("the verdict is {}, expected was {}",
+                                        verdict_name(outcome.verdict()), expected));
+  }
+  return exit_code(std::move(done), as_expected ? 0 : static_cast<int>(Code::kFinding));
+}
+
+}  // namespace
+
+Verb run_verb() {
+  Verb verb;
+  verb.name = "run";
+  verb.summary = "simulate a scenario, changed as you like";
+  verb.details =
+      "SCENARIO is the name of a shipped scenario, a YAML file, or "
+      "a .rtrace (with defaults around "
+      "it). With a "
+      "change, the scenario as it was is simulated too, for "
+      "comparison. The verdict does not "
+      "change the exit "
+      "code unless --expect asks for one.";
+  verb.positionals = {{"SCENARIO", "what to simulate", Count::kOptional, {}}};
+  verb.options = [](po::options_description& options) {
+    add_scenario_options(options);
+    auto add = options.add_options();
+    add("expect", po::value<std::string>()->value_name("VERDICT"),
+        "exit code 1 unless the run ends so: completed, hang, crash, "
+        "wrong-semantics, rejected");
+    add("list", "the shipped scenarios");
+  };
+  verb.writes = Writes::kFile;
+  verb.examples = {{"./rehearse run --list", "what is shipped"},
+                   {"./rehearse run ddp-16", "a healthy run and where its time goes"},
+                   {"./rehearse run ddp-16 --set "
+                    "platform.nodes[1].nics[*].bandwidth=100Gbps",
+                    "the same with half the network on one node"},
+                   {"./rehearse run ddp-16 --patch 'skip-collective: {rank: 3, nth: 5}' "
+                    "--expect hang",
+                    "one rank leaves out a collective"}};
+  verb.run = run_run;
+  return verb;
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/scenario_options.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/version.hpp"
+#include "faults/fault_catalogue.hpp"
+#include "faults/fault_use.hpp"
+#include "faults/symptoms/classifier.hpp"
+#include "sim/simulate.hpp"
+
+namespace rehearse::cli {
+namespace {
+namespace po = boost::program_options;
+
+Result<void> apply_all(sim::Scenario& scenario, const std::vector<pb::Patch>& patches) {
+  for (const pb::Patch& patch : patches) {
+    if (auto done = sim::apply(scenario, patch); !done) return done;
+  }
+  return {};
+}
+
+Result<std::vector<pb::Patch>> patches_of(const std::string& option, const std::string& value,
+                                          const sim::Scenario& scenario,
+                                          std::optional<faults::FaultCatalogue>& catalogue) {
+  if (option == "set") {
+    RH_TRY(pb::Patch patch, sim::parse_assignment(value));
+    return std::vector<pb::Patch>{std::move(patch)};
+  }
+  if (option == "patch") {
+    RH_TRY(pb::Patch patch, sim::parse_patch(value, "--patch"));
+    return std::vector<pb::Patch>{std::move(patch)};
+  }
+  if (!catalogue) {
+    RH_TRY(catalogue, faults::FaultCatalogue::load_shipped());
+  }
+  RH_TRY(const auto use, faults::parse_fault(value, *catalogue));
+  return faults::patches_of(use, scenario.document);
+}
+
+}  // namespace
+
+void add_scenario_options(po::options_description& options) {
+  using Words = std::vector<std::string>;
+  auto add = options.add_options();
+  add("set", po::value<Words>()->value_name("PATH=VALUE"),
+      "change one value; may be repeated, as the next two, and they apply in "
+      "the order written");
+  add("fault", po::value<Words>()->value_name("ID[:KEY=VALUE,...]"),
+      "inject a fault of the catalogue");
+  add("patch", po::value<Words>()->value_name("YAML"),
+      "apply a patch, e.g. 'slow-rank: {rank: 6, slowdown: 2}'");
+  add("fidelity", po::value<std::string>()->value_name("MODE")->default_value("fluid"),
+      "fluid: collectives as flows; step: every message, for small cases");
+}
+
+Result<Edited> load_edited(Context& context, const std::string& what) {
+  const std::string fidelity = context.get<std::string>("fidelity");
+  if (fidelity != "fluid" && fidelity != "step") {
+    return fail(Code::kUsage, fmt::format("'{}' is not fluid or step", fidelity), "--fidelity",
+                fmt::format("rehearse {} --help", context.verb().name));
+  }
+  RH_TRY(sim::Scenario base, sim::load_scenario(what, context.reporter()));
+  if (context.has("fidelity")) {
+    base.document.set_fidelity(fidelity == "step" ? pb::STEP : pb::FLUID);
+  }
+  Edited edited{base, std::move(base), false};
+  std::optional<faults::FaultCatalogue> catalogue;
+  for (const auto& [option, value] : context.arguments().in_order) {
+    if (option != "set" && option != "fault" && option != "patch") continue;
+    RH_TRY(const auto patches, patches_of(option, value, edited.changed, catalogue));
+    if (auto done = apply_all(edited.changed, patches); !done) {
+      return tl::unexpected(std::move(done).error());
+    }
+    edited.differs = true;
+  }
+  return edited;
+}
+
+Result<pb::Outcome> simulate_edited(const Edited& edited, Reporter& reporter) {
+  RH_TRY(pb::Outcome outcome, sim::simulate(edited.changed, reporter));
+  if (edited.differs) {
+    RH_TRY(const pb::Outcome base, sim::simulate(edited.base, reporter));
+    if (base.has_step_time_ns()) *outcome.mutable_baseline_step_time_ns() = base.step_time_ns();
+  }
+  outcome.set_schema("rehearse.outcome/1");
+  outcome.set_version(version());
+  *outcome.mutable_symptom() = faults::classify(outcome);
+  return outcome;
+}
+
+}  // namespace rehearse::cli

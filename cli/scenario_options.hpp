@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// --set, --fault, --patch and --fidelity: how every verb that simulates takes its scenario.
+#pragma once
+
+#include <boost/program_options/options_description.hpp>
+
+#include "cli/context.hpp"
+#include "sim/proto/outcome.pb.h"
+#include "sim/scenario/scenario.hpp"
+
+namespace rehearse::cli {
+
+void add_scenario_options(boost::program_options::options_description& options);
+
+// A scenario as it is, and with what the command line changes in it.
+struct Edited {
+  sim::Scenario base;
+  sim::Scenario changed;
+  bool differs = false;  // something was changed
+};
+
+// Loads `what` and applies --fidelity to both, then --set, --fault and --patch in the order
+// written.
+[[nodiscard]] Result<Edited> load_edited(Context& context, const std::string& what);
+
+// Simulates `changed`; when it differs, `base` too for its step times. Schema, version and symptom
+// are filled in.
+[[nodiscard]] Result<pb::Outcome> simulate_edited(const Edited& edited, Reporter& reporter);
+
+}  // namespace rehearse::cli
