@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <boost/program_options/value_semantic.hpp>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/document.hpp"
 #include "cli/context.hpp"
+#include "cli/scenario_options.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "faults/fault_catalogue.hpp"
@@ -109,12 +109,7 @@ Result<Entries> selected(const faults::FaultCatalogue& catalogue,
 }
 
 Result<int> run_faults(Context& context) {
-  std::vector<std::filesystem::path> folders;
-  if (context.has("catalogue")) {
-    for (const auto& folder : context.get<std::vector<std::string>>("catalogue"))
-      folders.emplace_back(folder);
-  }
-  RH_TRY(const auto catalogue, faults::FaultCatalogue::load_shipped(folders));
+  RH_TRY(const auto catalogue, fault_catalogue(context.arguments()));
   RH_TRY(const Entries entries, selected(catalogue, context.inputs()));
   Result<void> done;
   if (context.json()) {

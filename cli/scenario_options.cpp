@@ -3,10 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <filesystem>
 
 #include "base/version.hpp"
-#include "faults/fault_catalogue.hpp"
 #include "faults/fault_use.hpp"
 #include "faults/symptoms/classifier.hpp"
 #include "sim/simulate.hpp"
@@ -24,7 +23,7 @@ Result<void> apply_all(sim::Scenario& scenario, const std::vector<pb::Patch>& pa
 
 Result<std::vector<pb::Patch>> patches_of(const std::string& option, const std::string& value,
                                           const sim::Scenario& scenario,
-                                          std::optional<faults::FaultCatalogue>& catalogue) {
+                                          const Arguments& arguments) {
   if (option == "set") {
     RH_TRY(pb::Patch patch, sim::parse_assignment(value));
     return std::vector<pb::Patch>{std::move(patch)};
@@ -33,10 +32,8 @@ Result<std::vector<pb::Patch>> patches_of(const std::string& option, const std::
     RH_TRY(pb::Patch patch, sim::parse_patch(value, "--patch"));
     return std::vector<pb::Patch>{std::move(patch)};
   }
-  if (!catalogue) {
-    RH_TRY(catalogue, faults::FaultCatalogue::load_shipped());
-  }
-  RH_TRY(const auto use, faults::parse_fault(value, *catalogue));
+  RH_TRY(const auto catalogue, fault_catalogue(arguments));
+  RH_TRY(const auto use, faults::parse_fault(value, catalogue));
   return faults::patches_of(use, scenario.document);
 }
 
@@ -52,8 +49,18 @@ void add_scenario_options(po::options_description& options) {
       "inject a fault of the catalogue");
   add("patch", po::value<Words>()->value_name("YAML"),
       "apply a patch, e.g. 'slow-rank: {rank: 6, slowdown: 2}'");
+  add("catalogue", po::value<Words>()->value_name("DIR"),
+      "a folder with fault files of your own; may be repeated");
   add("fidelity", po::value<std::string>()->value_name("MODE")->default_value("fluid"),
       "fluid: collectives as flows; step: every message, for small cases");
+}
+
+Result<faults::FaultCatalogue> fault_catalogue(const Arguments& arguments) {
+  std::vector<std::filesystem::path> folders;
+  for (const auto& [option, value] : arguments.in_order) {
+    if (option == "catalogue") folders.emplace_back(value);
+  }
+  return faults::FaultCatalogue::load_shipped(folders);
 }
 
 Result<Edited> load_edited(Context& context, const std::string& what) {
@@ -67,10 +74,9 @@ Result<Edited> load_edited(Context& context, const std::string& what) {
     base.document.set_fidelity(fidelity == "step" ? pb::STEP : pb::FLUID);
   }
   Edited edited{base, std::move(base), false};
-  std::optional<faults::FaultCatalogue> catalogue;
   for (const auto& [option, value] : context.arguments().in_order) {
     if (option != "set" && option != "fault" && option != "patch") continue;
-    RH_TRY(const auto patches, patches_of(option, value, edited.changed, catalogue));
+    RH_TRY(const auto patches, patches_of(option, value, edited.changed, context.arguments()));
     if (auto done = apply_all(edited.changed, patches); !done) {
       return tl::unexpected(std::move(done).error());
     }

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// --set, --fault, --patch and --fidelity: how every verb that simulates takes its scenario.
+// --set, --fault, --patch, --catalogue and --fidelity: how every verb that simulates takes its scenario.
 #pragma once
 
 #include <boost/program_options/options_description.hpp>
 
 #include "cli/context.hpp"
+#include "faults/fault_catalogue.hpp"
 #include "sim/proto/outcome.pb.h"
 #include "sim/scenario/scenario.hpp"
 
 namespace rehearse::cli {
 
 void add_scenario_options(boost::program_options::options_description& options);
+
+// The shipped faults and those in the folders of --catalogue.
+[[nodiscard]] Result<faults::FaultCatalogue> fault_catalogue(const Arguments& arguments);
 
 // A scenario as it is, and with what the command line changes in it.
 struct Edited {

@@ -18,6 +18,8 @@ const std::vector<Verb>& verbs() {
       synth_verb(),
       platforms_verb(),
       faults_verb(),
+      diagnose_verb(),
+      fix_verb(),
       validate_verb(),
       help_verb(),
       completion_verb(),

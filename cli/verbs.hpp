@@ -10,7 +10,9 @@ namespace rehearse::cli {
 
 Verb completion_verb();
 Verb demo_verb();
+Verb diagnose_verb();
 Verb faults_verb();
+Verb fix_verb();
 Verb help_verb();
 Verb import_verb();
 Verb inspect_verb();

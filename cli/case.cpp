@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/case.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/document.hpp"
+#include "cli/scenario_options.hpp"
+#include "sim/simulate.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+Result<pb::Outcome> read_outcome(const std::string& path) {
+  RH_TRY(const std::string text, read_file(path, kMaxDocumentBytes));
+  pb::Outcome outcome;
+  if (auto read = read_document(text, path, outcome); !read) return tl::unexpected(read.error());
+  if (outcome.schema() != "rehearse.outcome/1") {
+    return fail(Code::kBadInput, "not an outcome of rehearse", path,
+                "make one with `rehearse run SCENARIO --json`");
+  }
+  return outcome;
+}
+
+// A diagnosis must not know the answer.
+void hide_injected(pb::Outcome& outcome) {
+  outcome.clear_patches();
+  outcome.clear_symptom();
+}
+
+}  // namespace
+
+Result<Case> load_case(Context& context) {
+  RH_TRY(faults::FaultCatalogue catalogue, fault_catalogue(context.arguments()));
+  Case what{.catalogue = std::move(catalogue),
+            .healthy = {},
+            .baseline = {},
+            .broken = {},
+            .evidence = {}};
+  const std::string& input = context.inputs().front();
+  const bool observed = input.ends_with(".json");
+  std::string scenario = input;
+  if (observed) {
+    RH_TRY(what.evidence, read_outcome(input));
+    scenario =
+        context.has("scenario") ? context.get<std::string>("scenario") : what.evidence.scenario();
+  }
+  RH_TRY(Edited edited, load_edited(context, scenario));
+  if (observed && edited.differs) {
+    return fail(Code::kUsage, "an outcome cannot be changed", input,
+                "leave out --set, --fault and --patch, or give the scenario itself");
+  }
+  what.healthy = std::move(edited.base);
+  RH_TRY(what.baseline, sim::simulate(what.healthy, context.reporter()));
+  if (!observed) {
+    what.broken = std::move(edited.changed);
+    RH_TRY(what.evidence, sim::simulate(*what.broken, context.reporter()));
+  }
+  *what.evidence.mutable_baseline_step_time_ns() = what.baseline.step_time_ns();
+  hide_injected(what.evidence);
+  return what;
+}
+
+Result<pb::Diagnosis> diagnose(const Case& what, Context& context) {
+  return faults::diagnose({.evidence = what.evidence,
+                           .healthy = what.healthy,
+                           .configured = what.broken ? &what.broken->document.launch() : nullptr,
+                           .baseline = &what.baseline},
+                          what.catalogue, faults::simulated_world(context.reporter()));
+}
+
+}  // namespace rehearse::cli

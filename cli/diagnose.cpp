@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rehearse diagnose`: the cause of a slow, hanging or failing run.
+#include <fmt/format.h>
+
+#include <boost/program_options/value_semantic.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/document.hpp"
+#include "cli/case.hpp"
+#include "cli/scenario_options.hpp"
+#include "cli/table.hpp"
+#include "cli/verbs.hpp"
+
+namespace rehearse::cli {
+namespace {
+namespace po = boost::program_options;
+
+std::string score_of(const pb::Cause& cause) {
+  return cause.simulated() ? fmt::format("{:.2f}", cause.score()) : "rules only";
+}
+
+std::string text_of(const pb::Diagnosis& diagnosis, const Terminal& terminal) {
+  std::string out = terminal.styled(Style::kBold, fmt::format("{} {}", diagnosis.symptom().id(),
+                                                              diagnosis.symptom().label())) +
+                    "\n";
+  for (const std::string& reason : diagnosis.symptom().reasons()) out += "  " + reason + "\n";
+  if (diagnosis.causes_size() == 0) {
+    return out + (diagnosis.symptom().id() == "healthy"
+                      ? ""
+                      : "\nno fault of the catalogue explains this\n");
+  }
+  const pb::Cause& best = diagnosis.causes(0);
+  out += fmt::format(
+      "\n{}\n",
+      terminal.styled(Style::kBold, fmt::format("most likely: {} ({}), score {}", best.name(),
+                                                best.use(), score_of(best))));
+  for (const std::string& text : best.evidence()) out += "  for:     " + text + "\n";
+  for (const std::string& text : best.against()) out += "  against: " + text + "\n";
+  if (diagnosis.causes_size() > 1) {
+    Table others({{"also tried", Align::kLeft}, {"score", Align::kRight}, {"what", Align::kLeft}});
+    for (int i = 1; i < diagnosis.causes_size(); ++i) {
+      const pb::Cause& cause = diagnosis.causes(i);
+      others.add({cause.use(), score_of(cause), cause.name()});
+    }
+    out += "\n" + others.text(terminal);
+  }
+  return out + fmt::format("\n{} runs simulated\n", diagnosis.simulations());
+}
+
+Result<int> run_diagnose(Context& context) {
+  RH_TRY(const Case what, load_case(context));
+  RH_TRY(const pb::Diagnosis diagnosis, diagnose(what, context));
+  const auto done = context.json()
+                        ? context.print(to_json(diagnosis))
+                        : context.print(std::string_view(text_of(diagnosis, context.terminal())));
+  if (!done) return tl::unexpected(done.error());
+  return diagnosis.symptom().id() == "healthy" ? 0 : 1;
+}
+
+}  // namespace
+
+Verb diagnose_verb() {
+  Verb verb;
+  verb.name = "diagnose";
+  verb.summary = "find the cause of a slow, hanging or failing run";
+  verb.details =
+      "Takes a scenario with edits, which is simulated, or an outcome (`run --json`). Faults of "
+      "the catalogue "
+      "that fit the symptom are simulated in the healthy scenario and compared with what was seen; "
+      "what was "
+      "injected is not looked at, the launch configuration is. Exit code 1: something is wrong.";
+  verb.positionals = {{"SCENARIO|OUTCOME", "a scenario, or an outcome (.json)", Count::kOne, {}}};
+  verb.options = [](po::options_description& options) {
+    add_scenario_options(options);
+    options.add_options()("scenario", po::value<std::string>()->value_name("SCENARIO"),
+                          "with an outcome: the job as it should be");
+  };
+  verb.examples = {
+      {"./rehearse diagnose ddp-16 --fault F16", "why one node's InfiniBand slows a job", 1},
+      {"./rehearse diagnose ddp-16 --json", "a healthy job has no cause", 0}};
+  verb.run = run_diagnose;
+  return verb;
+}
+
+}  // namespace rehearse::cli
