@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "sim/nccl/environment.hpp"
+#include "sim/scenario/environment.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -145,7 +146,7 @@ class Placing {
       Member member;
       member.rank = rank;
       member.gpu = {entry->node(), entry->gpu()};
-      member.env = {entry->env().begin(), entry->env().end()};
+      member.env = environment_of(context_.launch, *entry);
       const auto [at, fresh] = group_of.emplace(entry->node(), out_.groups.size());
       if (fresh) {
         out_.groups.emplace_back();

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "base/text.hpp"
 #include "base/version.hpp"
 
@@ -25,15 +27,21 @@ std::string describe(const pb::Platform& platform) {
   return fmt::format("{}: {} node{}", platform.name(), nodes, nodes == 1 ? "" : "s");
 }
 
-// Settings and parts that keep a communicator from its best transport.
+// Settings and parts that keep a communicator from its best transport, and whose they are.
 void add_fallbacks(const Evidence& evidence, pb::Outcome& out) {
   Findings findings;
+  std::set<std::pair<uint32_t, std::string>> blamed;
   for (size_t c = 0; c < evidence.models.size(); ++c) {
     for (const Fallback& fallback : evidence.models[c].fallbacks()) {
       findings.add("transport-fallback", Severity::kWarning,
                    fmt::format("{}: {} instead of {} ({})", evidence.program.communicators[c].id,
                                fallback.to, fallback.from, fallback.why),
                    "see the transport of each communicator; restore the setting or part named");
+      if (!blamed.emplace(fallback.node, fallback.why).second) continue;
+      pb::Culprit& culprit = *out.add_culprits();
+      culprit.set_kind("node");
+      culprit.set_node(fallback.node);
+      culprit.set_why(fallback.why);
     }
     findings.merge(evidence.models[c].findings());
   }

@@ -83,7 +83,6 @@ Result<void> place_ranks(Scenario& scenario, const std::string& where) {
                               rank.rank, out.node(), out.gpu()),
                   where + ": launch.ranks", "nodes and GPUs count from 0");
     }
-    for (const auto& [name, value] : launch.env()) out.mutable_env()->insert({name, value});
   }
   if (!written.empty()) {
     return fail(Code::kBadInput,

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The environment that a rank's process really has.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "sim/proto/scenario.pb.h"
+
+namespace rehearse::sim {
+
+// That of the job, with the rank's own on top; a variable with an empty value is unset.
+[[nodiscard]] std::map<std::string, std::string> environment_of(const pb::Launch& launch,
+                                                                const pb::RankLaunch& rank);
+
+}  // namespace rehearse::sim
