@@ -71,14 +71,18 @@ std::vector<std::string> suggested(const pb::Parameter& p, const FaultUse& use,
   }
 }
 
-// Values to try when the evidence suggests none.
-std::vector<std::string> unsuggested(const pb::Parameter& p, const pb::Scenario& healthy) {
+// Those the evidence suggests first. Nodes are few and evidence points at them badly (a slow
+// transport is slow everywhere), so the others are tried too.
+std::vector<std::string> values_to_try(const pb::Parameter& p, std::vector<std::string> likely,
+                                       const pb::Scenario& healthy) {
   if (p.kind() == Kind::NODE) {
-    std::vector<std::string> nodes;
     const auto count = static_cast<size_t>(healthy.platform().nodes_size());
-    for (size_t n = 0; n < std::min(count, kNodesTried); ++n) nodes.push_back(std::to_string(n));
-    if (!nodes.empty()) return nodes;
+    for (size_t n = 0; n < std::min(count, kNodesTried); ++n) {
+      const std::string node = std::to_string(n);
+      if (std::find(likely.begin(), likely.end(), node) == likely.end()) likely.push_back(node);
+    }
   }
+  if (!likely.empty()) return likely;
   if (p.choices_size() > 0) return {p.choices().begin(), p.choices().end()};
   return {p.default_()};
 }
@@ -90,11 +94,10 @@ std::vector<Placed> placements(const std::shared_ptr<const FaultEntry>& entry,
     if (p.strength()) continue;
     std::vector<Placed> next;
     for (const Placed& placed : all) {
-      std::vector<std::string> values = suggested(p, placed.use, suspects);
-      const bool suspected = !values.empty();
-      if (!suspected) values = unsuggested(p, healthy);
-      for (std::string& value : values) {
-        auto use = with_value(placed.use, p.name(), std::move(value));
+      const std::vector<std::string> likely = suggested(p, placed.use, suspects);
+      for (const std::string& value : values_to_try(p, likely, healthy)) {
+        const bool suspected = std::find(likely.begin(), likely.end(), value) != likely.end();
+        auto use = with_value(placed.use, p.name(), value);
         if (!use || next.size() >= kPlacesPerFault) continue;
         next.push_back({std::move(*use), placed.suspected || suspected});
       }

@@ -19,6 +19,7 @@ namespace {
 
 constexpr double kStepTolerance = 0.10;
 constexpr double kShareTolerance = 0.10;
+constexpr double kUseTolerance = 0.20;
 constexpr double kSequenceTolerance = 2;
 constexpr double kAgrees = 0.8;
 
@@ -127,11 +128,27 @@ void compare_transports(const pb::Outcome& a, const pb::Outcome& b, Parts& parts
   if (both > 0) parts.add(0.2, static_cast<double>(equal) / both, example);
 }
 
+void compare_links(const pb::Outcome& a, const pb::Outcome& b, Parts& parts) {
+  if (a.links_size() == 0 || b.links_size() == 0) return;
+  std::map<std::string, std::pair<double, double>> use;
+  for (const pb::LinkUse& link : a.links()) use[link.name()].first = link.utilisation();
+  for (const pb::LinkUse& link : b.links()) use[link.name()].second = link.utilisation();
+  const auto apart = [](const auto& link) {
+    return std::abs(link.second.first - link.second.second);
+  };
+  const auto worst = std::max_element(
+      use.begin(), use.end(), [&](const auto& x, const auto& y) { return apart(x) < apart(y); });
+  parts.add(0.2, std::exp(-apart(*worst) / kUseTolerance),
+            fmt::format("use of links: {} busy {:.0f} % seen, {:.0f} % simulated", worst->first,
+                        100 * worst->second.first, 100 * worst->second.second));
+}
+
 Likeness of_completed(const pb::Outcome& a, const pb::Outcome& b) {
   Parts parts;
   compare_steps(a, b, parts);
   compare_breakdown(a, b, parts);
   compare_transports(a, b, parts);
+  compare_links(a, b, parts);
   compare_culprits(a, b, 0.1, parts);
   return std::move(parts).result();
 }

@@ -113,6 +113,27 @@ void from_links(const pb::Outcome& outcome, const pb::Scenario& document, Suspec
   if (!worst.empty()) add_link(worst, document, out);
 }
 
+// NICs that carry nothing although most do.
+void from_unused_nics(const pb::Outcome& outcome, const pb::Scenario& document, Suspects& out) {
+  std::set<std::string> used;  // "node1/mlx5_0"
+  for (const pb::LinkUse& link : outcome.links()) {
+    if (link.bytes() > 0) used.insert(link.name().substr(0, link.name().rfind('/')));
+  }
+  std::vector<std::pair<uint32_t, uint32_t>> unused;
+  size_t all = 0;
+  const auto& nodes = document.platform().nodes();
+  for (int n = 0; n < nodes.size(); ++n) {
+    for (int i = 0; i < nodes[n].nics_size(); ++i, ++all) {
+      const std::string& nic = nodes[n].nics(i).name();
+      if (used.count(nodes[n].name() + "/" + nic) || used.count(fmt::format("node{}/{}", n, nic))) {
+        continue;
+      }
+      unused.emplace_back(n, i);
+    }
+  }
+  if (unused.size() * 2 < all) out.nics.insert(unused.begin(), unused.end());
+}
+
 }  // namespace
 
 Suspects find_suspects(const pb::Outcome& outcome, const pb::Scenario& document) {
@@ -121,6 +142,7 @@ Suspects find_suspects(const pb::Outcome& outcome, const pb::Scenario& document)
   from_waits(outcome, out);
   from_breakdown(outcome, document, out);
   from_links(outcome, document, out);
+  from_unused_nics(outcome, document, out);
   for (const pb::RankLaunch& rank : document.launch().ranks()) {
     if (!out.ranks.count(rank.rank())) continue;
     out.nodes.insert(rank.node());

@@ -97,10 +97,10 @@ pb::Symptom of_hang(const pb::Outcome& outcome) {
   if (outcome.waits_size() > 0) {
     const pb::Wait& wait = outcome.waits(0);
     const std::vector<uint32_t> missing(wait.for_ranks().begin(), wait.for_ranks().end());
-    reasons.push_back(
-        fmt::format("{} ranks wait; rank {} in {} (communicator {}, sequence {}) for rank {}",
-                    outcome.waits_size(), wait.rank(), wait.operation(), wait.communicator(),
-                    wait.sequence(), format_ranks(missing)));
+    reasons.push_back(fmt::format(
+        "{} ranks wait; rank {} in {} (communicator {}, sequence {}) {}", outcome.waits_size(),
+        wait.rank(), wait.operation(), wait.communicator(), wait.sequence(),
+        missing.empty() ? "whose members disagree" : "for rank " + format_ranks(missing)));
   } else {
     reasons.emplace_back("no rank makes progress");
   }

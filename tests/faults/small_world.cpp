@@ -124,7 +124,8 @@ sim::Scenario small_scenario() {
       gpu.set_name(fmt::format("gpu{}", i));
       gpu.set_speed(1);
       gpu.mutable_nvlink()->set_links(12);
-      gpu.mutable_pcie()->set_bandwidth(32e9);
+      gpu.mutable_pcie()->set_generation(4);
+      gpu.mutable_pcie()->set_width(16);
       pb::Nic& nic = *node.add_nics();
       nic.set_name(fmt::format("mlx5_{}", i));
       nic.set_bandwidth(kFullRate);
