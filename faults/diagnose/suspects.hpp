@@ -25,8 +25,8 @@ struct Suspects {
 };
 
 // From culprits, from who is waited for in a hang, from ranks and nodes whose GPUs are busy longer
-// than the others', and from the link that is used far more than its like. `document` is the
-// expanded scenario.
+// than the others', from the link that is used far more than its like, and from NICs that carry
+// nothing although most do. `document` is the expanded scenario.
 [[nodiscard]] Suspects find_suspects(const pb::Outcome& outcome, const pb::Scenario& document);
 
 }  // namespace rehearse::faults
