@@ -51,8 +51,6 @@ void add_scenario_options(po::options_description& options) {
       "apply a patch, e.g. 'slow-rank: {rank: 6, slowdown: 2}'");
   add("catalogue", po::value<Words>()->value_name("DIR"),
       "a folder with fault files of your own; may be repeated");
-  add("fidelity", po::value<std::string>()->value_name("MODE")->default_value("fluid"),
-      "fluid: collectives as flows; step: every message, for small cases");
 }
 
 Result<faults::FaultCatalogue> fault_catalogue(const Arguments& arguments) {
@@ -64,15 +62,7 @@ Result<faults::FaultCatalogue> fault_catalogue(const Arguments& arguments) {
 }
 
 Result<Edited> load_edited(Context& context, const std::string& what) {
-  const std::string fidelity = context.get<std::string>("fidelity");
-  if (fidelity != "fluid" && fidelity != "step") {
-    return fail(Code::kUsage, fmt::format("'{}' is not fluid or step", fidelity), "--fidelity",
-                fmt::format("rehearse {} --help", context.verb().name));
-  }
   RH_TRY(sim::Scenario base, sim::load_scenario(what, context.reporter()));
-  if (context.has("fidelity")) {
-    base.document.set_fidelity(fidelity == "step" ? pb::STEP : pb::FLUID);
-  }
   Edited edited{base, std::move(base), false};
   for (const auto& [option, value] : context.arguments().in_order) {
     if (option != "set" && option != "fault" && option != "patch") continue;

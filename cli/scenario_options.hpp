@@ -23,8 +23,7 @@ struct Edited {
   bool differs = false;  // something was changed
 };
 
-// Loads `what` and applies --fidelity to both, then --set, --fault and --patch in the order
-// written.
+// Loads `what` and applies --set, --fault and --patch in the order written.
 [[nodiscard]] Result<Edited> load_edited(Context& context, const std::string& what);
 
 // Simulates `changed`; when it differs, `base` too for its step times. Schema, version and symptom

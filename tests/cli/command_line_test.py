@@ -328,7 +328,6 @@ class Run(unittest.TestCase):
             self.assertIn("fix:", done.stderr, change)
         self.assertEqual(rehearse("run", "ddp-61").returncode, 66)
         self.assertEqual(rehearse("run", "ddp-16", "--fault", "F999").returncode, 2)
-        self.assertEqual(rehearse("run", "ddp-16", "--fidelity", "high").returncode, 2)
         self.assertEqual(rehearse("run").returncode, 2)
 
     def test_nothing_but_the_document_is_on_stdout_and_stderr_is_silent_in_a_pipe(self):
