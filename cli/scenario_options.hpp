@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --set, --fault, --patch, --catalogue and --fidelity: how every verb that simulates takes its scenario.
+// --set, --fault, --patch and --catalogue: how every verb that simulates takes its scenario.
 #pragma once
 
 #include <boost/program_options/options_description.hpp>
