@@ -118,7 +118,7 @@ std::string seen_from_ranks(const pb::Outcome& healthy, const pb::Outcome& broke
   std::string out = table.text(terminal);
   for (const pb::CommunicatorUse& use : broken.communicators()) {
     if (use.transport() == use.offered()) continue;
-    out += fmt::format("NCCL's log says {} where {} is there; bus bandwidth {}\n", use.transport(),
+    out += fmt::format("NCCL uses {} where {} is offered; bus bandwidth {}\n", use.transport(),
                        use.offered(), format_bandwidth(use.busbw()));
     break;
   }

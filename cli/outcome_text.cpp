@@ -231,9 +231,9 @@ std::string outcome_head(const pb::Outcome& outcome, const Terminal& terminal) {
   table.add({"  ranks", fmt::format("{} on {}{}", format_count(outcome.ranks()), outcome.platform(),
                                     outcome.synthetic() ? ", trace is synthetic" : "")});
   std::string reasons = fmt::format("{}", fmt::join(outcome.symptom().reasons(), "; "));
-  table.add(
-      {"  symptom", fmt::format("{} {}{}{}", outcome.symptom().id(), outcome.symptom().label(),
-                                reasons.empty() ? "" : ": ", reasons)});
+  std::string symptom = outcome.symptom().id();
+  if (outcome.symptom().label() != symptom) symptom += " " + outcome.symptom().label();
+  table.add({"  symptom", symptom + (reasons.empty() ? "" : ": ") + reasons});
   for (const auto& patch : outcome.patches()) table.add({"  changed", on_one_line(patch)});
   for (const auto& culprit : outcome.culprits()) {
     table.add({"  culprit", fmt::format("{}: {}", place_of(culprit), culprit.why())});
