@@ -16,7 +16,7 @@ def shown(readme):
 
 
 def main():
-    program, root = sys.argv[1], Path(sys.argv[2])
+    program, root = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
     lines = shown((root / "README.md").read_text())
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([program, "demo"], cwd=folder, capture_output=True, text=True, check=True)
