@@ -12,8 +12,13 @@ namespace {
 
 Result<pb::Outcome> read_outcome(const std::string& path) {
   RH_TRY(const std::string text, read_file(path, kMaxDocumentBytes));
+  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (json.is_discarded()) {
+    return fail(Code::kBadInput, "not a JSON document", path,
+                "make one with `rehearse run SCENARIO --json`");
+  }
   pb::Outcome outcome;
-  if (auto read = read_document(text, path, outcome); !read) return tl::unexpected(read.error());
+  if (auto read = from_json(json, outcome, path); !read) return tl::unexpected(read.error());
   if (outcome.schema() != "rehearse.outcome/1") {
     return fail(Code::kBadInput, "not an outcome of rehearse", path,
                 "make one with `rehearse run SCENARIO --json`");

@@ -91,16 +91,23 @@ pb::Symptom of_semantics(const pb::Outcome& outcome) {
   return symptom("D2.4", {"the run completes, but not with the result intended"});
 }
 
+bool over_dead_link(const pb::Outcome& outcome) {
+  return std::any_of(outcome.culprits().begin(), outcome.culprits().end(),
+                     [](const pb::Culprit& culprit) { return culprit.kind() == "link"; });
+}
+
 pb::Symptom of_hang(const pb::Outcome& outcome) {
   const pb::Failure& failure = outcome.first_failure();
   std::vector<std::string> reasons;
   if (outcome.waits_size() > 0) {
     const pb::Wait& wait = outcome.waits(0);
     const std::vector<uint32_t> missing(wait.for_ranks().begin(), wait.for_ranks().end());
-    reasons.push_back(fmt::format(
-        "{} ranks wait; rank {} in {} (communicator {}, sequence {}) {}", outcome.waits_size(),
-        wait.rank(), wait.operation(), wait.communicator(), wait.sequence(),
-        missing.empty() ? "whose members disagree" : "for rank " + format_ranks(missing)));
+    reasons.push_back(fmt::format("{} ranks wait; rank {} in {} (communicator {}, sequence {}) {}",
+                                  outcome.waits_size(), wait.rank(), wait.operation(),
+                                  wait.communicator(), wait.sequence(),
+                                  !missing.empty()          ? "for rank " + format_ranks(missing)
+                                  : over_dead_link(outcome) ? "over a link that is down"
+                                                            : "whose members disagree"));
   } else {
     reasons.emplace_back("no rank makes progress");
   }

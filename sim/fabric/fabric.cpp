@@ -121,6 +121,11 @@ Result<void> Fabric::run(FabricListener& listener) {
   return done;
 }
 
+Result<void> run_too_long() {
+  return fail(Code::kLimit, "the run would take more than 126 years of simulated time", {},
+              "look for a bandwidth or a speed that is far too small");
+}
+
 std::vector<double> Fabric::bytes_by_link() const {
   std::vector<double> bytes(capacities_.size(), 0);
   for (size_t r = 0; r < routes_.size(); ++r) {

@@ -26,6 +26,8 @@ namespace rehearse::sim {
 
 using platforms::LinkId;
 using RouteId = uint32_t;
+// Simulated time ends here, 126 years: nothing that takes longer is a run.
+constexpr Nanos kEndOfTime = 4'000'000'000'000'000'000;
 
 struct LinkWeight {
   LinkId link = 0;
@@ -138,6 +140,9 @@ class Fabric {
   uint64_t stalled_ = 0;
   Counters counters_;
 };
+
+// A flow would end after the end of time.
+[[nodiscard]] Result<void> run_too_long();
 
 [[nodiscard]] std::unique_ptr<Fabric> make_simgrid_fabric(std::vector<BytesPerSec> capacities);
 [[nodiscard]] std::unique_ptr<Fabric> make_reference_fabric(std::vector<BytesPerSec> capacities);

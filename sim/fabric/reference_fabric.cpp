@@ -89,6 +89,7 @@ class ReferenceFabric final : public Fabric {
         fire_timers(timer);
         continue;
       }
+      if (end > static_cast<double>(kEndOfTime) * 1e-9) return run_too_long();
       advance(end);
       std::vector<uint64_t> ended;
       std::erase_if(flows_, [&](const Flow& flow) {

@@ -110,6 +110,10 @@ class SimGridFabric final : public Fabric {
     ended_.push_back(std::move(flows_[slot].comm));  // SimGrid still holds the activity's memory
     slots_.erase(at);
     free_.push_back(slot);
+    if (sg::Engine::get_clock() > static_cast<double>(kEndOfTime) * 1e-9) {
+      too_long_ = true;  // nothing follows from it
+      return;
+    }
     end_flow(to_nanos(sg::Engine::get_clock()), tag);
     if (ended_.size() > 256) ended_.erase(ended_.begin(), ended_.end() - 64);
   }
@@ -131,6 +135,7 @@ class SimGridFabric final : public Fabric {
     } catch (const std::exception& e) {
       return fail(Code::kInternal, std::string("SimGrid stopped: ") + e.what());
     }
+    if (too_long_) return run_too_long();
     return {};
   }
 
@@ -146,6 +151,7 @@ class SimGridFabric final : public Fabric {
   std::unordered_map<const sg::Activity*, size_t> slots_;
   std::vector<sg::CommPtr> ended_;
   Nanos armed_ = -1;
+  bool too_long_ = false;
 };
 
 }  // namespace

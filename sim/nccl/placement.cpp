@@ -106,6 +106,11 @@ uint32_t choose_interface(const pb::Node& node, const std::map<std::string, std:
   for (int i = 0; i < node.interfaces_size(); ++i) {
     const pb::Interface& face = node.interfaces(i);
     if (face.down()) continue;
+    // An interface that rides on a port goes down with it.
+    const bool dead_port = std::any_of(
+        node.nics().begin(), node.nics().end(),
+        [&](const pb::Nic& nic) { return nic.down() && nic.interface() == face.name(); });
+    if (dead_port) continue;
     if (!filter.empty()) {
       if (!name_allowed(face.name(), filter)) continue;
     } else if (face.kind() == pb::LOOPBACK || face.kind() == pb::BRIDGE) {
@@ -136,6 +141,7 @@ class Placing {
  private:
   Result<void> seat() {
     std::map<uint32_t, size_t> group_of;
+    std::map<GpuRef, uint32_t> seats;
     for (uint32_t rank : communicator_.members) {
       const pb::RankLaunch* entry = find_rank(context_.launch, rank);
       if (entry == nullptr) {
@@ -147,6 +153,12 @@ class Placing {
       member.rank = rank;
       member.gpu = {entry->node(), entry->gpu()};
       member.env = environment_of(context_.launch, *entry);
+      if (const auto [taken, free] = seats.emplace(member.gpu, rank); !free) {
+        return fail(Code::kBadInput,
+                    fmt::format("Duplicate GPU detected: ranks {} and {} both on node {} GPU {}",
+                                taken->second, rank, entry->node(), entry->gpu()),
+                    "communicator " + communicator_.id, "give every rank a GPU of its own");
+      }
       const auto [at, fresh] = group_of.emplace(entry->node(), out_.groups.size());
       if (fresh) {
         out_.groups.emplace_back();

@@ -237,8 +237,8 @@ Result<CallTraffic> CommunicatorModel::Impl::collective(const traces::Call& call
 BytesPerSec CommunicatorModel::Impl::channel_cap() const {
   if (placement.groups.size() < 2 || placement.inter != InterTransport::kSocket) return 0;
   const auto& env = placement.members.front().env;
-  const int sockets =
-      whole_number(env, "NCCL_SOCKET_NTHREADS", 1) * whole_number(env, "NCCL_NSOCKS_PERTHREAD", 1);
+  const int sockets = std::clamp(whole_number(env, "NCCL_SOCKET_NTHREADS", 1), 1, 64) *
+                      std::clamp(whole_number(env, "NCCL_NSOCKS_PERTHREAD", 1), 1, 64);
   return kTcpStream * std::clamp(sockets, 1, 64);
 }
 

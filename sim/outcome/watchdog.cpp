@@ -50,8 +50,8 @@ void fill_watchdog_text(const Watchdog& watchdog, pb::Outcome& out) {
   if (watchdog.timeout == 0) return;
   if (watchdog.framework == pb::HOROVOD) {
     std::set<uint32_t> missing;
-    for (const pb::Wait& wait : out.waits()) {
-      missing.insert(wait.for_ranks().begin(), wait.for_ranks().end());
+    for (const pb::Culprit& culprit : out.culprits()) {
+      if (culprit.has_rank()) missing.insert(culprit.rank());
     }
     pb::ErrorText& error = *out.add_error_text();
     error.set_rank(0);

@@ -49,6 +49,7 @@ class Evaluator final : public FabricListener {
     set_up_lanes();
     for (size_t r = 0; r < lanes_.size(); ++r) advance(r);
     if (auto done = fabric_.run(*this); !done) return tl::unexpected(done.error());
+    if (too_long_) return tl::unexpected(run_too_long().error());
     if (reporter_.interrupted()) return fail(Code::kInterrupted, "stopped");
     finish();
     return std::move(out_);
@@ -163,6 +164,11 @@ class Evaluator final : public FabricListener {
         }
         ready = std::max(ready, end[before]);
       }
+      if (ready + rank.gap[op] > kEndOfTime - rank.duration[op]) {
+        too_long_ = true;  // the lane stays here; run() says why
+        lane.state = LaneState::kDone;
+        return true;
+      }
       ready += rank.gap[op];
       if (rank.call[op] != kNoCall) {
         enter_calls(r, lane, ready);
@@ -214,7 +220,8 @@ class Evaluator final : public FabricListener {
       meeting.last_arriver = static_cast<uint32_t>(r);
       meeting.last_op = op;
     }
-    if (meeting.arrived >= meeting.expected && !meeting.mismatch) {
+    // Once only: a rank that comes twice to one meeting does not start it again.
+    if (meeting.arrived == meeting.expected && !meeting.mismatch) {
       fabric_.timer(meeting.last_arrival + shapes_[out_.shape_of[id]].latency, id);
     }
   }
@@ -297,6 +304,7 @@ class Evaluator final : public FabricListener {
   std::vector<Shape> shapes_;
   Replayed out_;
   uint64_t meetings_done_ = 0;
+  bool too_long_ = false;
 };
 
 }  // namespace

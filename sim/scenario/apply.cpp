@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/document.hpp"
 #include "base/text.hpp"
+#include "sim/scenario/expand.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace rehearse::sim {
@@ -26,6 +28,66 @@ Named name_of(const pb::Patch& patch) {
     case pb::Patch::kUndo:
     case pb::Patch::TRANSFORM_NOT_SET:
       break;
+  }
+  return {};
+}
+
+// The names of a path without selectors, up to a variable of the environment.
+std::vector<std::string> fields_of(std::string_view path) {
+  std::vector<std::string> out(1);
+  int depth = 0;
+  for (char c : path) {
+    depth += c == '[' ? 1 : 0;
+    if (depth == 0 && c == '.') {
+      if (out.back() == "env" || out.back() == "versions") return out;
+      out.emplace_back();
+    } else if (depth == 0) {
+      out.back() += c == '-' ? '_' : c;
+    }
+    depth -= c == ']' ? 1 : 0;
+  }
+  return out;
+}
+
+// Fields that expansion has used up: changing them now would change nothing.
+bool is_fixed(const std::vector<std::string>& fields) {
+  if (fields.front() == "trace" || fields.front() == "patches") return true;
+  return std::any_of(fields.begin(), fields.end(), [](const std::string& field) {
+    return field == "like" || field == "count" || field == "scale";
+  });
+}
+
+// Fields that describe what no model looks at yet.
+bool is_unused(const std::vector<std::string>& fields) {
+  static const std::set<std::string> kUnused = {"seed",        "world_size",
+                                                "master_addr", "master_port",
+                                                "launcher",    "framework_version",
+                                                "latency",     "mtu",
+                                                "gid_index",   "clock",
+                                                "sms",         "memory",
+                                                "flops",       "shm",
+                                                "firewall",    "memory_bandwidth",
+                                                "dns",         "storage",
+                                                "addresses",   "iommu",
+                                                "versions",    "ports_in_use",
+                                                "compute",     "hop_latency"};
+  const bool numa = std::find(fields.begin(), fields.end(), "numa") != fields.end();
+  return !numa && std::any_of(fields.begin(), fields.end(),
+                              [](const std::string& field) { return kUnused.count(field) > 0; });
+}
+
+Result<void> check_path(const std::string& path, const std::string& value, Findings& findings) {
+  const std::vector<std::string> fields = fields_of(path);
+  if (is_fixed(fields)) {
+    return fail(Code::kBadInput, "this is fixed once the scenario is loaded", path,
+                "write it in a scenario file instead");
+  }
+  if (value.empty() && fields.back() != "env") {
+    return fail(Code::kBadInput, "there is no value", path, "write path=value");
+  }
+  if (is_unused(fields)) {
+    findings.add("not-simulated", Severity::kWarning, path,
+                 "the field is described but no model uses it yet: it changes nothing");
   }
   return {};
 }
@@ -69,16 +131,20 @@ Result<void> apply(Scenario& scenario, const pb::Patch& patch) {
   std::vector<std::pair<std::string, std::string>> assignments(patch.set().begin(),
                                                                patch.set().end());
   std::sort(assignments.begin(), assignments.end());
+  Findings findings = scenario.findings;
   for (const auto& [path, value] : assignments) {
+    if (auto open = check_path(path, value, findings); !open) return open;
     RH_TRY(int fields, set_path(edited, path, value));
     (void)fields;
   }
+  if (auto seated = check_seats(edited, "patch"); !seated) return seated;
   if (patch.transform_case() == pb::Patch::kUndo) {
     if (auto undone = undo(scenario, patch.undo()); !undone) return undone;
   } else if (patch.transform_case() != pb::Patch::TRANSFORM_NOT_SET) {
     scenario.transforms.push_back(patch);
   }
   scenario.document = std::move(edited);
+  scenario.findings = std::move(findings);
   scenario.applied.push_back(describe(patch, assignments));
   return {};
 }

@@ -75,14 +75,6 @@ Result<void> place_ranks(Scenario& scenario, const std::string& where) {
       out.set_node(seats[rank.rank].first);
       out.set_gpu(seats[rank.rank].second);
     }
-    if (out.node() >= static_cast<uint32_t>(platform.nodes_size()) ||
-        out.gpu() >=
-            static_cast<uint32_t>(platform.nodes(static_cast<int>(out.node())).gpus_size())) {
-      return fail(Code::kBadInput,
-                  fmt::format("rank {} is placed on node {} GPU {}, which does not exist",
-                              rank.rank, out.node(), out.gpu()),
-                  where + ": launch.ranks", "nodes and GPUs count from 0");
-    }
   }
   if (!written.empty()) {
     return fail(Code::kBadInput,
@@ -134,7 +126,23 @@ Result<void> expand(Scenario& scenario, const std::string& where) {
   if (scenario.document.launch().master_addr().empty() && platform.nodes_size() > 0) {
     scenario.document.mutable_launch()->set_master_addr(platform.nodes(0).name());
   }
-  return place_ranks(scenario, where);
+  if (auto placed = place_ranks(scenario, where); !placed) return placed;
+  return check_seats(scenario.document, where);
+}
+
+Result<void> check_seats(const pb::Scenario& document, const std::string& where) {
+  const pb::Platform& platform = document.platform();
+  for (const pb::RankLaunch& rank : document.launch().ranks()) {
+    const bool exists = rank.node() < static_cast<uint32_t>(platform.nodes_size()) &&
+                        rank.gpu() < static_cast<uint32_t>(
+                                         platform.nodes(static_cast<int>(rank.node())).gpus_size());
+    if (exists) continue;
+    return fail(Code::kBadInput,
+                fmt::format("rank {} is placed on node {} GPU {}, which does not exist",
+                            rank.rank(), rank.node(), rank.gpu()),
+                where + ": launch.ranks", "nodes and GPUs count from 0");
+  }
+  return {};
 }
 
 }  // namespace rehearse::sim

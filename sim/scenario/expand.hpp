@@ -11,4 +11,7 @@ namespace rehearse::sim {
 // document in errors. kBadInput when ranks do not fit on the platform.
 [[nodiscard]] Result<void> expand(Scenario& scenario, const std::string& where);
 
+// Every rank sits on a GPU that exists: also after patches. kBadInput with the rank in `where`.
+[[nodiscard]] Result<void> check_seats(const pb::Scenario& document, const std::string& where);
+
 }  // namespace rehearse::sim

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace rehearse::sim {
@@ -11,6 +12,8 @@ namespace {
 using traces::Call;
 using traces::OpId;
 using traces::RankProgram;
+
+constexpr double kLongest = 4e18;  // nanoseconds, 126 years
 
 Result<RankProgram*> find_rank(traces::Program& program, uint32_t rank, const char* patch) {
   const int at = program.find(rank);
@@ -24,20 +27,32 @@ Result<RankProgram*> find_rank(traces::Program& program, uint32_t rank, const ch
   return &program.ranks[static_cast<size_t>(at)];
 }
 
+// Parameters without a sensible default have to be given.
+Result<void> require(bool given, const char* transform, const char* parameter) {
+  if (given) return {};
+  return fail(Code::kBadInput, fmt::format("{} is missing", parameter), transform,
+              fmt::format("write {}: {{..., {}: ...}}", transform, parameter));
+}
+
 Result<void> slow_rank(traces::Program& program, const pb::SlowRank& how) {
+  if (auto given = require(how.has_rank(), "slow-rank", "rank"); !given) return given;
+  if (auto given = require(how.has_slowdown(), "slow-rank", "slowdown"); !given) return given;
   RH_TRY(RankProgram * rank, find_rank(program, how.rank(), "slow-rank"));
   for (traces::LaneId l = 0; l < rank->lanes.size(); ++l) {
     if (!rank->on_gpu(l)) continue;
     for (OpId op = rank->lane_begin[l]; op < rank->lane_begin[l + 1]; ++op) {
       if (rank->call[op] != traces::kNoCall) continue;
-      rank->duration[op] = static_cast<Nanos>(
-          std::nearbyint(static_cast<double>(rank->duration[op]) * how.slowdown()));
+      const double longer = static_cast<double>(rank->duration[op]) * how.slowdown();
+      // What is longer than any run ends at the limit; the replay then says so.
+      rank->duration[op] = static_cast<Nanos>(std::nearbyint(std::min(longer, kLongest)));
     }
   }
   return {};
 }
 
 Result<void> skip_collective(traces::Program& program, const pb::SkipCollective& how) {
+  if (auto given = require(how.has_rank(), "skip-collective", "rank"); !given) return given;
+  if (auto given = require(how.has_nth(), "skip-collective", "nth"); !given) return given;
   RH_TRY(RankProgram * rank, find_rank(program, how.rank(), "skip-collective"));
   uint32_t seen = 0;
   for (size_t c = 0; c < rank->calls.size(); ++c) {

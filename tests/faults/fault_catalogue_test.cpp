@@ -9,6 +9,7 @@
 #include "faults/fault_use.hpp"
 #include "faults/symptoms/categories.hpp"
 #include "tests/faults/small_world.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace rehearse;
 using namespace rehearse::faults;
@@ -121,9 +122,8 @@ TEST_CASE("a fault file with a slip is refused at its line", "[faults]") {
 }
 
 TEST_CASE("an own folder adds faults and cannot take an id twice", "[faults]") {
-  const fs::path folder = fs::temp_directory_path() / "rehearse-own-faults";
-  fs::remove_all(folder);
-  fs::create_directories(folder);
+  const tests::TemporaryFolder temporary;
+  const fs::path& folder = temporary.path;
   REQUIRE(write_file(folder / "X1.yaml", kHead + kEdits, Overwrite::kReplace));
   REQUIRE(write_file(folder / "notes.txt", "not a fault", Overwrite::kReplace));
   const fs::path extra[] = {folder};
@@ -135,7 +135,7 @@ TEST_CASE("an own folder adds faults and cannot take an id twice", "[faults]") {
       write_file(folder / "F16.yaml", replaced(kHead, "X1", "F16") + kEdits, Overwrite::kReplace));
   const auto twice = FaultCatalogue::load_shipped(extra);
   REQUIRE_FALSE(twice);
-  CHECK(twice.error().where.find("rehearse-own-faults/F16.yaml:1:1") != std::string::npos);
+  CHECK(twice.error().where.find("/F16.yaml:1:1") != std::string::npos);
   fs::remove_all(folder);
   const auto gone = FaultCatalogue::load_shipped(extra);
   REQUIRE_FALSE(gone);

@@ -6,6 +6,7 @@
 
 #include "base/install.hpp"
 #include "tests/platforms/platforms_for_tests.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace rehearse::platforms {
 namespace {
@@ -28,18 +29,15 @@ T value(Result<T> result) {
 // A folder of files that is gone when the test ends.
 class Folder {
  public:
-  Folder() : path_(fs::temp_directory_path() / "rehearse-catalogue-test") {
-    fs::remove_all(path_);
-    fs::create_directories(path_ / "gpus");
-  }
-  ~Folder() { fs::remove_all(path_); }
+  Folder() { fs::create_directories(path_ / "gpus"); }
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(path_ / name) << text;
   }
   [[nodiscard]] const fs::path& path() const { return path_; }
 
  private:
-  fs::path path_;
+  tests::TemporaryFolder folder_;
+  fs::path path_ = folder_.path;
 };
 
 }  // namespace

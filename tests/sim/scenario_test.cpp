@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "sim/simulate.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace rehearse;
 using namespace rehearse::sim;
@@ -43,14 +44,9 @@ void set(Scenario& scenario, const std::string& assignment) {
 
 // A scenario file in a folder that goes with the test.
 struct File {
-  explicit File(const std::string& text) {
-    folder = std::filesystem::temp_directory_path() / "rehearse-scenario-test";
-    std::filesystem::create_directories(folder);
-    path = folder / "job.yaml";
-    std::ofstream(path) << text;
-  }
-  ~File() { std::filesystem::remove_all(folder); }
-  std::filesystem::path folder, path;
+  explicit File(const std::string& text) { std::ofstream(path) << text; }
+  tests::TemporaryFolder folder;
+  std::filesystem::path path = folder.path / "job.yaml";
 };
 
 }  // namespace
@@ -199,6 +195,58 @@ TEST_CASE("scenarios that make no sense are refused with a place and a remedy", 
     INFO(scenario.error().message());
     CHECK(scenario.error().message().find(row.says) != std::string::npos);
   }
+}
+
+TEST_CASE("patches that cannot be or change nothing are refused or said", "[sim][scenario]") {
+  const Scenario scenario = load("ddp-16");
+  for (const char* path :
+       {"platform.like=dgx-h100", "platform.scale=8", "trace.file=/nope", "trace=x",
+        "platform.nodes[1]=", "launch.ranks[3].node=7", "launch.ranks[3].gpu=99",
+        "platform.nodes[0].gpus=[]", "platform.nodes[0].gpus[0].speed=0"}) {
+    INFO(path);
+    Scenario edited = scenario;
+    const auto patched = parse_assignment(path);
+    REQUIRE(patched);
+    const auto applied = apply(edited, *patched);
+    REQUIRE_FALSE(applied);
+    CHECK(applied.error().code == Code::kBadInput);
+    CHECK_FALSE(applied.error().fix.empty());
+  }
+  Scenario edited = scenario;
+  set(edited, "platform.nodes[0].nics[0].latency=1h");
+  CHECK(edited.findings.count("not-simulated") == 1);
+}
+
+TEST_CASE("two ranks on one GPU are refused as NCCL refuses them", "[sim][scenario]") {
+  Scenario scenario = load("ddp-16");
+  set(scenario, "launch.ranks[3].gpu=0");
+  SilentReporter silent;
+  const auto outcome = simulate(scenario, silent);
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().what.find("Duplicate GPU detected") != std::string::npos);
+}
+
+TEST_CASE("a run that would take for ever ends at a limit, not in a wrong number",
+          "[sim][scenario]") {
+  SilentReporter silent;
+  Scenario network = load("ddp-16");
+  set(network, "platform.nodes[*].nics[*].bandwidth=0.000000001bps");
+  const auto slow = simulate(network, silent);
+  REQUIRE_FALSE(slow);
+  CHECK(slow.error().code == Code::kLimit);
+  Scenario parameters = load("ddp-16");
+  patch(parameters, "slow-rank: {rank: 1}");
+  CHECK_FALSE(simulate(parameters, silent));
+  CHECK_FALSE(parse_patch("slow-rank: {rank: 1, slowdown: 1e300}", "test"));
+}
+
+TEST_CASE("Horovod names the rank that is missing", "[sim][scenario]") {
+  Scenario scenario = load("horovod-16");
+  patch(scenario, "skip-collective: {rank: 5, nth: 1}");
+  const pb::Outcome outcome = run(scenario);
+  CHECK(outcome.verdict() == pb::HANG);
+  REQUIRE(outcome.error_text_size() == 1);
+  CHECK(outcome.error_text(0).text().find("[missing ranks: 5]") != std::string::npos);
 }
 
 TEST_CASE("an unknown scenario names the nearest one", "[sim][scenario]") {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "synth_sample.hpp"
+#include "tests/temporary_folder.hpp"
 #include "traces/export/kineto.hpp"
 #include "traces/export/kineto_text.hpp"
 
@@ -149,9 +150,8 @@ TEST_CASE("a stream wait names the correlation of the record it waits for", "[tr
 }
 
 TEST_CASE("a compressed file holds the same text and is the same every time", "[traces][export]") {
-  const auto folder = std::filesystem::temp_directory_path() / "rehearse_kineto_export_test";
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
+  const rehearse::tests::TemporaryFolder temporary;
+  const std::filesystem::path& folder = temporary.path;
   const Trace trace = sample();
   const KinetoContext context{trace.header, trace.communicators, trace.strings};
   const auto plain =
@@ -177,7 +177,6 @@ TEST_CASE("a compressed file holds the same text and is the same every time", "[
   CHECK(*read_file(*packed, 1 << 30) == bytes);
   CHECK_FALSE(write_kineto(trace.ranks[3], context, folder / "absent", Compression::kNone,
                            Overwrite::kRefuse));
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace rehearse::traces

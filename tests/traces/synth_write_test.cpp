@@ -4,19 +4,13 @@
 
 #include "base/atomic_file.hpp"
 #include "synth_sample.hpp"
+#include "tests/temporary_folder.hpp"
 #include "traces/model/rtrace.hpp"
 
 namespace rehearse::synth {
 namespace {
 
-struct Folder {
-  std::filesystem::path path;
-  Folder() : path(std::filesystem::temp_directory_path() / "rehearse_synth_write_test") {
-    std::filesystem::remove_all(path);
-    std::filesystem::create_directories(path);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-};
+using Folder = tests::TemporaryFolder;
 
 pb::Synth job() {
   pb::Synth options = small_gpt();

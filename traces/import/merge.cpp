@@ -158,6 +158,7 @@ void fill_header(const std::vector<FilePart>& parts, const ImportOptions& option
     if (header.framework().empty()) header.set_framework(part.framework);
     if (header.job().empty()) header.set_job(part.job);
     if (header.nccl_version().empty()) header.set_nccl_version(part.nccl_version);
+    if (part.synthetic) header.set_synthetic(true);
   }
   std::string producer;
   for (const std::string& p : producers) producer += (producer.empty() ? "" : "+") + p;
@@ -242,8 +243,7 @@ Result<void> merge(std::vector<FilePart> parts, const ImportOptions& options, Im
     for (const RankTrace& r : trace.ranks) present.push_back(r.rank);
     findings.add("ranks-missing", Severity::kWarning,
                  fmt::format("ranks {} of {} are here", format_ranks(present), world),
-                 "import the files of the other ranks too, or use --assume-symmetric",
-                 world - present.size());
+                 "import the files of the other ranks too", world - present.size());
   }
   if (options.clocks == ClockAlignment::kAlign) align_clocks(trace, findings);
   find_steps(trace, findings);

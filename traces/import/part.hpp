@@ -57,6 +57,7 @@ struct FilePart {
   std::string framework;
   std::string job;
   std::string nccl_version;
+  bool synthetic = false;  // nothing in it was measured, it says
   // A whole trace (.rtrace): nothing is left to merge. At most one such file per import.
   std::optional<Trace> whole;
 };

@@ -10,6 +10,8 @@ namespace rehearse::traces {
 namespace {
 
 constexpr uint32_t kNoOp = UINT32_MAX;
+// Longer gaps and durations are nonsense of a damaged clock; they are cut here so that sums hold.
+constexpr Nanos kLongest = 1'000'000'000'000'000'000;  // 31 years
 
 // Does a recorded operation of this kind become one of the program?
 bool is_work(OpKind kind) {
@@ -66,7 +68,7 @@ class RankBuilder {
     for (OpId op = 0; op < n; ++op) {
       out_.kind[op] = ops_.kind[source_[op]];
       out_.name[op] = ops_.name[source_[op]];
-      out_.duration[op] = std::max<Nanos>(0, ops_.duration[source_[op]]);
+      out_.duration[op] = std::clamp<Nanos>(ops_.duration[source_[op]], 0, kLongest);
     }
   }
 
@@ -209,7 +211,7 @@ class RankBuilder {
           ready = std::max(ready, end(before));
         }
       }
-      out_.gap[op] = std::max<Nanos>(0, start(op) - ready);
+      out_.gap[op] = std::clamp<Nanos>(start(op) - ready, 0, kLongest);
       if (waits) out_.duration[op] = std::max<Nanos>(0, end(op) - released);
     }
   }

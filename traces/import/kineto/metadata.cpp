@@ -89,6 +89,8 @@ Metadata parse_metadata(std::string_view members, const std::string& where, Find
                  "the number makes no sense; times are taken without it");
     out.base = 0;
   }
+  bool synthetic = false;
+  out.synthetic = root["synthetic"].get(synthetic) == simdjson::SUCCESS && synthetic;
   out.host = text(root, "host_name");
   out.devices = devices_of(root);
   dom::element info;

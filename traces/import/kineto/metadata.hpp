@@ -30,7 +30,8 @@ struct Metadata {
   std::string backend, nccl_version, host;
   std::vector<ProcessGroup> groups;
   std::vector<Device> devices;
-  Nanos base = 0;  // added to every time
+  Nanos base = 0;          // added to every time
+  bool synthetic = false;  // the file says that nothing in it was measured
 };
 
 // `members` is a JSON object; what is there in a wrong type is a finding at `where` and left out.

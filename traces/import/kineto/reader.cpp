@@ -111,6 +111,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   part.world_size = metadata.world_size;
   part.framework = "pytorch";
   part.nccl_version = metadata.nccl_version;
+  part.synthetic = metadata.synthetic;
   return part;
 }
 
