@@ -10,9 +10,8 @@
 //   null      (nothing after the key) puts a field back to its default.
 //   shorthand a scalar where a message is expected sets the message's (shorthand) field.
 //   like      a message with a `like` field starts from what the Catalogue returns for it; keys
-//   written
-//             beside `like` override it, a list replaces the inherited list. `like` itself is left
-//             empty then. Without a Catalogue it is a string as any other.
+//             written beside `like` override it, a list replaces the inherited list. `like` itself is
+//             left empty then. Without a Catalogue it is a string as any other.
 //
 // Every error carries file:line:column. Input is bounded: size, depth and aliases (limits below).
 // JSON is a subset of YAML and reads too. Pure functions; messages are the caller's.

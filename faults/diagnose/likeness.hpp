@@ -6,9 +6,9 @@
 //   completed  step time 0.4 (falls to 1/e at 10 % difference), where each rank's time went 0.3
 //              (1/e when 10 % of the step is elsewhere), transports 0.2, use of links 0.2 (1/e when
 //              a link is busy 20 % more or less), culprits 0.1
-//   hang       ranks waited for 0.4, communicator and sequence number 0.4 (1/e at 2 calls),
-//   culprits 0.2 crash,     rank that failed first 0.3, phase 0.3, communicator and operation 0.2,
-//   kind of error others     text 0.2
+//   hang       ranks waited for 0.4, communicator and sequence number 0.4 (1/e at 2 calls), culprits 0.2
+//   crash,     rank that failed first 0.3, phase 0.3, communicator and operation 0.2, kind of error
+//   others     text 0.2
 //
 // Pure functions.
 #pragma once

@@ -4,7 +4,8 @@
 // is not read. The rules are tried in this order; the first that holds decides and gives its
 // reasons.
 //
-//   verdict           rule category wrong-semantics   finding effective-world-size D2.3
+//   verdict           rule                                                                  category
+//   wrong-semantics   finding effective-world-size                                          D2.3
 //                     finding learning-rate or effective-batch                              D2.5
 //                     otherwise                                                             D2.4
 //   hang              first failure while starting, in rendezvous or bootstrap              B2

@@ -3,18 +3,15 @@
 // capacity per direction, and which of them a transfer between two places crosses. Everything that
 // moves bytes in the simulation (NCCL, copies, storage) names links by LinkId.
 //
-//   inside a node   each device has a link up and a link down to the PCIe element above it. Each
-//   NUMA domain
-//                   has a `host` link, its memory and root complex: crossed once by traffic between
-//                   two of its root ports, once per store and once per load by traffic through host
-//                   memory. Between domains: `socket-out` of one and `socket-in` of the other.
-//   between nodes   tx of a port, the links of the switches above it, rx of a port. The way through
-//   a leaf
-//                   and into a spine costs one hop latency each, which the link before the switch
+//   inside a node   each device has a link up and a link down to the PCIe element above it. Each NUMA
+//                   domain has a `host` link, its memory and root complex: crossed once by traffic
+//                   between two of its root ports, once per store and once per load by traffic through
+//                   host memory. Between domains: `socket-out` of one and `socket-in` of the other.
+//   between nodes   tx of a port, the links of the switches above it, rx of a port. The way through a
+//                   leaf and into a spine costs one hop latency each, which the link before the switch
 //                   carries.
 //   latency         is that of wires, adapters and switches; what starting a transfer inside a node
-//   costs is
-//                   the transport's matter and is 0 here.
+//                   costs is the transport's matter and is 0 here.
 //
 // Immutable once built; safe to share and cheap to copy.
 #pragma once

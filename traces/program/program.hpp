@@ -8,10 +8,10 @@
 // Edges, all inside one rank (ranks meet only in calls):
 //   launch   host call -> the stream operation with its correlation id
 //   event    last operation enqueued before cudaEventRecord -> first one enqueued after
-//   cudaStreamWaitEvent sync     last operations enqueued -> the host call that waited for them
+//            cudaStreamWaitEvent
+//   sync     last operations enqueued -> the host call that waited for them
 //   handover last host call that ended on another thread -> a host call that started after an idle
-//   time
-//            of its own thread (inferred: Python hands over to the autograd thread and back)
+//            time of its own thread (inferred: Python hands over to the autograd thread and back)
 // Framework operators and annotations are not operations here: their time is in the gaps of host
 // lanes.
 #pragma once

@@ -2,8 +2,7 @@
 // How long work takes, from the data sheet of a GPU:
 //
 //   kernel      max(flops / (peak * e_flops), bytes / (memory bandwidth * e_memory)) + overhead
-//   collective  latency + bytes on the busiest link / bandwidth (ring; nominal, a replay computes
-//   its own)
+//   collective  latency + bytes on the busiest link / bandwidth (ring; nominal, a replay computes its own)
 //
 // Blind spots: no cache reuse, no tile quantisation, no clock throttling. The efficiencies are
 // assumptions until a platform is calibrated; `Efficiencies` is the one table of them.
