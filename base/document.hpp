@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // YAML documents onto protobuf messages and back, in one place, by reflection.
 //
-//   keys      field names; `-` and `_` are the same letter. An unknown key is an error that names
-//   the
+//   keys      field names; `-` and `_` are the same letter. An unknown key is an error that names the
 //             nearest right one. Enum values are written in kebab-case ("rail-optimised").
 //   scalars   checked against the field's type, unit and bounds (base/proto/options.proto).
 //   maps      YAML mappings, merged by key. Repeated fields: sequences, or a single element; a list
