@@ -10,16 +10,16 @@
 
 namespace rehearse {
 
-// One code per way of failing; the number is the exit code of the program (docs/exit-codes).
+// One code per way of failing; the number is the exit code of the program.
 enum class Code {
-  kFinding = 1,       // a finding or threshold failed; not an error of ours
-  kUsage = 2,         // the command line makes no sense
-  kBadInput = 65,     // the input was read and is wrong
-  kMissingInput = 66, // the input is not there or cannot be opened
-  kInternal = 70,     // a bug in rehearse
-  kIo = 74,           // the operating system refused to read or write
-  kLimit = 75,        // a stated limit was reached (memory, events, depth, time)
-  kInterrupted = 130, // Ctrl-C
+  kFinding = 1,        // a finding or threshold failed; not an error of ours
+  kUsage = 2,          // the command line makes no sense
+  kBadInput = 65,      // the input was read and is wrong
+  kMissingInput = 66,  // the input is not there or cannot be opened
+  kInternal = 70,      // a bug in rehearse
+  kIo = 74,            // the operating system refused to read or write
+  kLimit = 75,         // a stated limit was reached (memory, events, depth, time)
+  kInterrupted = 130,  // Ctrl-C
 };
 
 // The stable name of a code as it appears in JSON (`error.code`), e.g. "bad-input".
@@ -40,8 +40,7 @@ using Result = tl::expected<T, Error>;
 
 [[nodiscard]] inline tl::unexpected<Error> fail(Code code, std::string what, std::string where = {},
                                                 std::string fix = {}) {
-  return tl::unexpected<Error>(
-      Error{code, std::move(what), std::move(where), std::move(fix)});
+  return tl::unexpected<Error>(Error{code, std::move(what), std::move(where), std::move(fix)});
 }
 
 }  // namespace rehearse
@@ -50,8 +49,8 @@ using Result = tl::expected<T, Error>;
 #define RH_CONCAT_INNER(a, b) a##b
 #define RH_CONCAT(a, b) RH_CONCAT_INNER(a, b)
 // NOLINTNEXTLINE(bugprone-macro-parentheses): `var` may be a declaration
-#define RH_TRY_IMPL(tmp, var, expr)                       \
-  auto tmp = (expr);                                      \
+#define RH_TRY_IMPL(tmp, var, expr)                        \
+  auto tmp = (expr);                                       \
   if (!tmp) return tl::unexpected(std::move(tmp).error()); \
   var = std::move(*tmp)
 #define RH_TRY(var, expr) RH_TRY_IMPL(RH_CONCAT(rh_try_, __LINE__), var, expr)

@@ -15,11 +15,11 @@ enum class Severity { kInfo, kWarning, kDataLoss, kError };
 [[nodiscard]] const char* name_of(Severity severity);
 
 struct Finding {
-  std::string id;       // stable kebab-case name of the kind, e.g. "negative-duration"
+  std::string id;  // stable kebab-case name of the kind, e.g. "negative-duration"
   Severity severity = Severity::kInfo;
   uint64_t count = 0;
-  std::string first;    // where it was first seen
-  std::string advice;   // what the user can do
+  std::string first;   // where it was first seen
+  std::string advice;  // what the user can do
 };
 
 class Findings {

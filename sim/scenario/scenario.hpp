@@ -17,10 +17,10 @@
 namespace rehearse::sim {
 
 struct Scenario {
-  pb::Scenario document;                        // expanded: one entry per node, GPU, NIC, rank
-  std::shared_ptr<const traces::Trace> trace;   // shared by all variants of a study, never changed
-  std::vector<pb::Patch> transforms;            // patches that act on the program, in order
-  std::vector<std::string> applied;             // every patch as text, in order
+  pb::Scenario document;                       // expanded: one entry per node, GPU, NIC, rank
+  std::shared_ptr<const traces::Trace> trace;  // shared by all variants of a study, never changed
+  std::vector<pb::Patch> transforms;           // patches that act on the program, in order
+  std::vector<std::string> applied;            // every patch as text, in order
   Findings findings;
 };
 

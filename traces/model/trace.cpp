@@ -9,8 +9,8 @@ namespace rehearse::traces {
 
 const char* name_of(OpKind kind) {
   static constexpr std::array<const char*, kOpKinds> kNames = {
-      "host", "launch", "kernel", "copy", "memset", "call", "sync", "memory", "annotation",
-      "graph-launch"};
+      "host", "launch", "kernel", "copy",       "memset",
+      "call", "sync",   "memory", "annotation", "graph-launch"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -22,16 +22,16 @@ using LaneId = uint32_t;  // index into RankTrace::lanes
 
 // What an operation is. The number is stored in files: never reuse one.
 enum class OpKind : uint8_t {
-  kHost = 0,        // work of a host thread: framework operator, Python, data loading
-  kLaunch = 1,      // host call that puts work on a stream; correlation names that work
-  kKernel = 2,      // compute kernel on a stream
-  kCopy = 3,        // memory copy on a stream (detail: Copy)
-  kMemset = 4,      // on a stream
-  kCall = 5,        // collective or point-to-point on a stream or host lane (detail: Call)
-  kSync = 6,        // event record/wait, stream/event/device synchronise (detail: Sync), a host call
-  kMemory = 7,      // allocation or free at an instant (detail: Memory)
-  kAnnotation = 8,  // a named range that does no work itself (profiler step, user range)
-  kGraphLaunch = 9, // host call that launches a CUDA graph; its kernels share the correlation
+  kHost = 0,    // work of a host thread: framework operator, Python, data loading
+  kLaunch = 1,  // host call that puts work on a stream; correlation names that work
+  kKernel = 2,  // compute kernel on a stream
+  kCopy = 3,    // memory copy on a stream (detail: Copy)
+  kMemset = 4,  // on a stream
+  kCall = 5,    // collective or point-to-point on a stream or host lane (detail: Call)
+  kSync = 6,    // event record/wait, stream/event/device synchronise (detail: Sync), a host call
+  kMemory = 7,  // allocation or free at an instant (detail: Memory)
+  kAnnotation = 8,   // a named range that does no work itself (profiler step, user range)
+  kGraphLaunch = 9,  // host call that launches a CUDA graph; its kernels share the correlation
 };
 constexpr int kOpKinds = 10;
 [[nodiscard]] const char* name_of(OpKind kind);
@@ -39,8 +39,17 @@ constexpr int kOpKinds = 10;
 enum class LaneKind : uint8_t { kHostThread = 0, kStream = 1, kProxy = 2 };
 
 enum class Collective : uint8_t {
-  kAllReduce = 0, kAllGather = 1, kReduceScatter = 2, kBroadcast = 3, kReduce = 4, kAllToAll = 5,
-  kGather = 6, kScatter = 7, kBarrier = 8, kSend = 9, kRecv = 10,
+  kAllReduce = 0,
+  kAllGather = 1,
+  kReduceScatter = 2,
+  kBroadcast = 3,
+  kReduce = 4,
+  kAllToAll = 5,
+  kGather = 6,
+  kScatter = 7,
+  kBarrier = 8,
+  kSend = 9,
+  kRecv = 10,
 };
 constexpr int kCollectives = 11;
 [[nodiscard]] const char* name_of(Collective collective);  // "all_reduce", ...
@@ -49,7 +58,19 @@ constexpr int kCollectives = 11;
 }
 
 enum class DType : uint8_t {
-  kUnknown = 0, kInt8, kUint8, kInt32, kUint32, kInt64, kUint64, kFp16, kBf16, kFp32, kFp64, kFp8, kBool,
+  kUnknown = 0,
+  kInt8,
+  kUint8,
+  kInt32,
+  kUint32,
+  kInt64,
+  kUint64,
+  kFp16,
+  kBf16,
+  kFp32,
+  kFp64,
+  kFp8,
+  kBool,
 };
 [[nodiscard]] const char* name_of(DType dtype);
 [[nodiscard]] int size_of(DType dtype);  // bytes of one element; 0 for kUnknown
@@ -59,18 +80,24 @@ enum class Reduction : uint8_t { kNone = 0, kSum, kAverage, kMin, kMax, kProduct
 // One collective or point-to-point call as one rank made it.
 struct Call {
   uint32_t communicator = 0;  // index into Trace::communicators
-  int64_t sequence = 0;       // position among this rank's collectives on that communicator (send/recv
-                              // count separately per (peer, direction)), from 0
+  int64_t sequence = 0;  // position among this rank's collectives on that communicator (send/recv
+                         // count separately per (peer, direction)), from 0
   Collective collective = Collective::kAllReduce;
-  Bytes bytes_in = 0;         // bytes of this rank's send buffer
-  Bytes bytes_out = 0;        // bytes of this rank's receive buffer
+  Bytes bytes_in = 0;   // bytes of this rank's send buffer
+  Bytes bytes_out = 0;  // bytes of this rank's receive buffer
   DType dtype = DType::kUnknown;
   Reduction reduction = Reduction::kNone;
-  int32_t peer = -1;          // root or peer as index into the communicator's members; -1: none
-  uint64_t group = 0;         // calls of one ncclGroupStart/End share a number; 0: alone
+  int32_t peer = -1;   // root or peer as index into the communicator's members; -1: none
+  uint64_t group = 0;  // calls of one ncclGroupStart/End share a number; 0: alone
 };
 
-enum class CopyDirection : uint8_t { kUnknown = 0, kHostToDevice, kDeviceToHost, kDeviceToDevice, kPeer };
+enum class CopyDirection : uint8_t {
+  kUnknown = 0,
+  kHostToDevice,
+  kDeviceToHost,
+  kDeviceToDevice,
+  kPeer
+};
 struct Copy {
   CopyDirection direction = CopyDirection::kUnknown;
   Bytes bytes = 0;
@@ -80,19 +107,19 @@ struct Copy {
 enum class SyncKind : uint8_t { kRecord = 0, kWaitEvent, kEvent, kStream, kDevice };
 struct Sync {
   SyncKind sync = SyncKind::kDevice;
-  int32_t stream_lane = -1;   // -1: unknown or not applicable
-  uint64_t event = 0;         // 0: not recorded
+  int32_t stream_lane = -1;  // -1: unknown or not applicable
+  uint64_t event = 0;        // 0: not recorded
 };
 
 struct Memory {
-  Bytes bytes = 0;            // positive: allocated
-  uint64_t address = 0;       // an id, never a pointer of the recorded process
+  Bytes bytes = 0;       // positive: allocated
+  uint64_t address = 0;  // an id, never a pointer of the recorded process
 };
 
 struct Lane {
   LaneKind kind = LaneKind::kHostThread;
-  int64_t id = 0;             // thread id or stream number as recorded
-  uint32_t name = 0;          // string id
+  int64_t id = 0;     // thread id or stream number as recorded
+  uint32_t name = 0;  // string id
 };
 
 struct Step {
@@ -105,11 +132,11 @@ struct Step {
 struct Operations {
   std::vector<OpKind> kind;
   std::vector<uint16_t> lane;
-  std::vector<uint32_t> name;         // string id
+  std::vector<uint32_t> name;  // string id
   std::vector<Nanos> start;
   std::vector<Nanos> duration;
-  std::vector<int64_t> correlation;   // links a launch with its GPU work; 0: none
-  std::vector<uint32_t> detail;       // index + 1 into the table of its kind below; 0: none
+  std::vector<int64_t> correlation;  // links a launch with its GPU work; 0: none
+  std::vector<uint32_t> detail;      // index + 1 into the table of its kind below; 0: none
   std::vector<Call> calls;
   std::vector<Copy> copies;
   std::vector<Sync> syncs;
@@ -119,9 +146,12 @@ struct Operations {
   void reserve(size_t n);
   // Appends one operation without detail and returns its index.
   size_t add(OpKind k, LaneId l, uint32_t name_id, Nanos begin, Nanos length, int64_t corr = 0);
-  size_t add_call(LaneId l, uint32_t name_id, Nanos begin, Nanos length, int64_t corr, const Call& c);
-  size_t add_copy(LaneId l, uint32_t name_id, Nanos begin, Nanos length, int64_t corr, const Copy& c);
-  size_t add_sync(LaneId l, uint32_t name_id, Nanos begin, Nanos length, int64_t corr, const Sync& s);
+  size_t add_call(LaneId l, uint32_t name_id, Nanos begin, Nanos length, int64_t corr,
+                  const Call& c);
+  size_t add_copy(LaneId l, uint32_t name_id, Nanos begin, Nanos length, int64_t corr,
+                  const Copy& c);
+  size_t add_sync(LaneId l, uint32_t name_id, Nanos begin, Nanos length, int64_t corr,
+                  const Sync& s);
   size_t add_memory(LaneId l, uint32_t name_id, Nanos at, const Memory& m);
   [[nodiscard]] const Call* call(size_t op) const;
   [[nodiscard]] const Sync* sync(size_t op) const;
@@ -138,7 +168,7 @@ struct RankTrace {
   std::string gpu_model;
   Bytes gpu_memory = 0;
   std::map<std::string, std::string> env;
-  Nanos clock_offset = 0;     // was added to all times here to align them with those of other ranks
+  Nanos clock_offset = 0;  // was added to all times here to align them with those of other ranks
   std::vector<Lane> lanes;
   std::vector<Step> steps;
   Operations ops;
