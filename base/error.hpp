@@ -48,9 +48,10 @@ using Result = tl::expected<T, Error>;
 // RH_TRY(auto x, f()) binds the value of a Result or returns its error from the enclosing function.
 #define RH_CONCAT_INNER(a, b) a##b
 #define RH_CONCAT(a, b) RH_CONCAT_INNER(a, b)
-// NOLINTNEXTLINE(bugprone-macro-parentheses): `var` may be a declaration
+// NOLINTBEGIN(bugprone-macro-parentheses): `var` may be a declaration
 #define RH_TRY_IMPL(tmp, var, expr)                        \
   auto tmp = (expr);                                       \
   if (!tmp) return tl::unexpected(std::move(tmp).error()); \
   var = std::move(*tmp)
 #define RH_TRY(var, expr) RH_TRY_IMPL(RH_CONCAT(rh_try_, __LINE__), var, expr)
+// NOLINTEND(bugprone-macro-parentheses)

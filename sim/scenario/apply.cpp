@@ -98,7 +98,7 @@ std::string describe(const pb::Patch& patch,
   std::string out;
   for (const auto& [path, value] : assignments) {
     if (!out.empty()) out += ' ';
-    out += path + '=' + value;
+    out.append(path).append(1, '=').append(value);
   }
   if (patch.transform_case() == pb::Patch::TRANSFORM_NOT_SET) return out;
   nlohmann::ordered_json transform = to_json(patch);  // flow YAML that --patch reads
