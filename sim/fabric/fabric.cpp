@@ -66,16 +66,34 @@ void Fabric::timer(Nanos when, uint64_t tag) {
 
 void Fabric::start(RouteId route, double bytes, uint64_t tag) {
   ++counters_.flows;
+  ++in_flight_;
+  counters_.visits += folded_[route].constraints.size();
   if (!(bytes > 0) || folded_[route].constraints.empty()) {
     push({now_, order_++, tag, true});
     return;
   }
-  if (folded_[route].down) {
-    ++stalled_;
-    return;
-  }
   route_bytes_[route] += bytes;
   start_flow(route, bytes, tag);
+}
+
+bool Fabric::set_capacity(LinkId link, BytesPerSec capacity) {
+  if (link >= links_ || !kept_[link]) return false;
+  if (listener_ == nullptr) {
+    capacities_[link] = capacity;
+    return true;
+  }
+  // A kept link that no route uses has no constraint, and nothing to change.
+  if (const auto own = own_constraint_.find(link); own != own_constraint_.end()) {
+    set_constraint(own->second.first, capacity / own->second.second);
+  }
+  return true;
+}
+
+void Fabric::halt(uint64_t tag) { halt_flows(tag); }
+
+void Fabric::stop() {
+  stopped_ = true;
+  timers_.clear();
 }
 
 Nanos Fabric::next_timer() const { return timers_.empty() ? -1 : timers_.front().when; }
@@ -87,6 +105,7 @@ void Fabric::fire_timers(Nanos now) {
     std::pop_heap(timers_.begin(), timers_.end(), std::greater<>());
     timers_.pop_back();
     if (timer.flow) {
+      --in_flight_;
       listener_->on_flow_end(timer.tag);
     } else {
       listener_->on_timer(timer.tag);
@@ -96,7 +115,9 @@ void Fabric::fire_timers(Nanos now) {
 }
 
 void Fabric::end_flow(Nanos now, uint64_t tag) {
+  if (stopped_) return;
   now_ = std::max(now_, now);
+  --in_flight_;
   listener_->on_flow_end(tag);
 }
 
@@ -108,10 +129,8 @@ Result<void> Fabric::run(FabricListener& listener) {
   for (size_t r = 0; r < routes_.size(); ++r) {
     folded_[r].constraints = std::move(folding.routes[r]);
     counters_.route_entries += folded_[r].constraints.size();
-    for (const LinkWeight& use : folded_[r].constraints) {
-      if (!(constraints[use.link].capacity > 0)) folded_[r].down = true;
-    }
   }
+  own_constraint_ = std::move(folding.kept);
   counters_.constraints = constraints.size();
   if (auto ready = prepare(constraints, folded_); !ready) return ready;
   listener_ = &listener;

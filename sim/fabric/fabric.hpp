@@ -63,7 +63,7 @@ class Fabric {
   // weight (the sockets of one communicator, say).
   RouteId add_route(std::span<const LinkWeight> route, RateCap cap = {});
   // Before run(): keeps a link a constraint of its own. Without it, links that carry the same
-  // routes in the same proportion are folded into one (folding.hpp).
+  // routes in the same proportion are folded into one (folding.hpp). Needed for set_capacity().
   void keep(LinkId link);
 
   // Simulated time of the event being handled.
@@ -71,14 +71,22 @@ class Fabric {
   // Calls on_timer(tag) at `when` (not before now).
   void timer(Nanos when, uint64_t tag);
   // Starts a flow of `bytes` (per unit of weight) now; on_flow_end(tag) when it is through. A flow
-  // over a link that is down never ends and is counted in stalled().
+  // over a link that is down stands still until the link is up again.
   void start(RouteId route, double bytes, uint64_t tag);
+  // From now on `link` has this capacity; 0 takes it down. The link must have been kept (else false
+  // and nothing changes); flows in flight get their new shares at once.
+  bool set_capacity(LinkId link, BytesPerSec capacity);
+  // Flows of this tag that are in flight stand still for ever.
+  void halt(uint64_t tag);
+  // Ends the run: timers and flows that are left are dropped.
+  void stop();
 
   // Runs until no timer is set and no flow moves.
   [[nodiscard]] Result<void> run(FabricListener& listener);
 
-  // Flows that will never end because a link on their way is down.
-  [[nodiscard]] uint64_t stalled() const { return stalled_; }
+  // Flows in flight. After run(): those that will never end because a link on their way is down.
+  [[nodiscard]] uint64_t in_flight() const { return in_flight_; }
+  [[nodiscard]] uint64_t stalled() const { return in_flight_; }
   // Bytes that have been put on each link so far.
   [[nodiscard]] std::vector<double> bytes_by_link() const;
   // How much work the run was: for tests of growth.
@@ -87,6 +95,7 @@ class Fabric {
     uint64_t flows = 0;
     uint64_t constraints = 0;    // after folding
     uint64_t route_entries = 0;  // links on all routes after folding
+    uint64_t visits = 0;         // links of flows whenever one starts: what sharing has to look at
   };
   [[nodiscard]] Counters counters() const { return counters_; }
 
@@ -97,13 +106,15 @@ class Fabric {
   };
   struct FoldedRoute {
     std::vector<LinkWeight> constraints;  // `link` is an index into the constraints
-    bool down = false;
   };
 
   // Called once before the first event.
   virtual Result<void> prepare(const std::vector<Constraint>& constraints,
                                const std::vector<FoldedRoute>& routes) = 0;
+  // Any constraint on the route may have capacity 0.
   virtual void start_flow(RouteId route, double bytes, uint64_t tag) = 0;
+  virtual void set_constraint(LinkId constraint, BytesPerSec capacity) = 0;
+  virtual void halt_flows(uint64_t tag) = 0;
   // Runs the clock; calls fire_timers() at the dates asked for by wake_at() and end_flow() at ends.
   virtual Result<void> run_clock() = 0;
   // The earliest timer is now at `when`.
@@ -112,6 +123,7 @@ class Fabric {
   void fire_timers(Nanos now);
   void end_flow(Nanos now, uint64_t tag);
   [[nodiscard]] Nanos next_timer() const;  // -1: none
+  [[nodiscard]] bool stopped() const { return stopped_; }
 
  private:
   struct Timer {
@@ -131,13 +143,15 @@ class Fabric {
   size_t links_ = 0;  // of the platform; caps come after them
   std::map<std::pair<uint64_t, BytesPerSec>, LinkId> caps_;
   std::vector<FoldedRoute> folded_;
+  std::map<LinkId, std::pair<LinkId, uint32_t>> own_constraint_;  // of kept links: and its divisor
   std::vector<double> route_bytes_;
   std::vector<Timer> timers_;                                     // heap
   std::unordered_map<uint64_t, std::vector<RouteId>> route_ids_;  // by hash
   FabricListener* listener_ = nullptr;
   Nanos now_ = 0;
   uint64_t order_ = 0;
-  uint64_t stalled_ = 0;
+  uint64_t in_flight_ = 0;
+  bool stopped_ = false;
   Counters counters_;
 };
 

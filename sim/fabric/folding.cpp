@@ -51,6 +51,7 @@ Folding fold(const std::vector<BytesPerSec>& capacities,
     }
     const auto constraint = static_cast<LinkId>(folding.capacity.size());
     folding.capacity.push_back(capacity);
+    if (kept[l]) folding.kept.emplace(static_cast<LinkId>(l), std::pair{constraint, u.divisor});
     for (const LinkWeight& use : u.routes)
       folding.routes[use.link].push_back({constraint, use.weight});
   }

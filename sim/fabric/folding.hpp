@@ -8,6 +8,7 @@
 // kept link never folds. Exact: the set of feasible rates is unchanged.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "sim/fabric/fabric.hpp"
@@ -17,6 +18,8 @@ namespace rehearse::sim {
 struct Folding {
   std::vector<BytesPerSec> capacity;            // per constraint
   std::vector<std::vector<LinkWeight>> routes;  // per route: constraints with weights
+  // Kept links that carry a route: their constraint and g.
+  std::map<LinkId, std::pair<LinkId, uint32_t>> kept;
 };
 
 [[nodiscard]] Folding fold(const std::vector<BytesPerSec>& capacities,

@@ -8,6 +8,7 @@
 // none). Links have latency 0; latency is a timer before the flow.
 #include <xbt/log.h>
 
+#include <algorithm>
 #include <cmath>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
@@ -27,11 +28,17 @@ constexpr size_t kRoutesPerZone = 32;
 class SimGridFabric final : public Fabric {
  public:
   using Fabric::Fabric;
+  // SimGrid complains about communications that are dropped while they run: they stay with it.
+  ~SimGridFabric() override {
+    for (Flow& flow : flows_) (void)flow.comm.detach();
+  }
 
  private:
   struct Flow {
-    sg::CommPtr comm;
+    sg::CommPtr comm;  // null: the slot is free
     uint64_t tag = 0;
+    RouteId route = 0;
+    bool halted = false;
   };
 
   Result<void> prepare(const std::vector<Constraint>& constraints,
@@ -55,14 +62,14 @@ class SimGridFabric final : public Fabric {
     sg::Engine::set_config("network/TCP-gamma:0");
     sg::Engine::set_config("network/crosstraffic:0");
     sg::NetZone* root = sg::create_full_zone("root");
-    std::vector<sg::Link*> links;
     sg::NetZone* zone = nullptr;
-    std::vector<size_t> linked_in(constraints.size(), SIZE_MAX);
-    links.reserve(constraints.size());
+    routes_ = &routes;
+    links_.reserve(constraints.size());
     for (size_t c = 0; c < constraints.size(); ++c) {
-      // A link of no capacity is on no route that starts; SimGrid wants a positive number.
-      const double capacity = constraints[c].capacity > 0 ? constraints[c].capacity * kGrain : 1.0;
-      links.push_back(root->create_link("l" + std::to_string(c), capacity));
+      // Flows over a link of no capacity are suspended; SimGrid wants a positive number.
+      down_.push_back(!(constraints[c].capacity > 0));
+      const double capacity = down_[c] ? 1.0 : constraints[c].capacity * kGrain;
+      links_.push_back(root->create_link("l" + std::to_string(c), capacity));
     }
     for (size_t r = 0; r < routes.size(); ++r) {
       if (r % kRoutesPerZone == 0) {
@@ -74,13 +81,13 @@ class SimGridFabric final : public Fabric {
       sg::Host* to = zone->create_host("b" + std::to_string(r), 1.0);
       std::vector<sg::LinkInRoute> path;
       for (const LinkWeight& use : routes[r].constraints) {
-        for (uint32_t w = 0; w < use.weight; ++w) path.emplace_back(links[use.link]);
+        for (uint32_t w = 0; w < use.weight; ++w) path.emplace_back(links_[use.link]);
       }
       zone->add_route(from->get_netpoint(), to->get_netpoint(), nullptr, nullptr, path, false);
       ends_.emplace_back(from, to);
     }
     if (zone != nullptr) zone->seal();
-    for (sg::Link* link : links) link->seal();
+    for (sg::Link* link : links_) link->seal();
     root->seal();
     engine_->seal_platform();
     sg::Activity::on_completion_cb([this](const sg::Activity& activity) { completed(activity); });
@@ -94,20 +101,80 @@ class SimGridFabric final : public Fabric {
     } else {
       flows_.emplace_back();
     }
-    sg::CommPtr comm = sg::Comm::sendto_init(ends_[route].first, ends_[route].second);
-    const double grains = std::max(1.0, std::nearbyint(bytes * kGrain));
-    comm->set_payload_size(static_cast<uint64_t>(grains));
-    flows_[slot] = {comm, tag};
-    slots_[comm.get()] = slot;
-    comm->vetoable_start();
+    flows_[slot] = {nullptr, tag, route};
+    launch(slot, std::max(1.0, std::nearbyint(bytes * kGrain)));
+  }
+
+  void launch(size_t slot, double grains) {
+    Flow& flow = flows_[slot];
+    flow.comm = sg::Comm::sendto_init(ends_[flow.route].first, ends_[flow.route].second);
+    flow.comm->set_payload_size(static_cast<uint64_t>(grains));
+    slots_[flow.comm.get()] = slot;
+    flow.comm->vetoable_start();
+    if (blocked(flow)) flow.comm->suspend();
+  }
+
+  [[nodiscard]] bool blocked(const Flow& flow) const {
+    if (flow.halted) return true;
+    const auto& uses = (*routes_)[flow.route].constraints;
+    return std::any_of(uses.begin(), uses.end(),
+                       [&](const LinkWeight& use) { return down_[use.link]; });
+  }
+
+  void set_constraint(LinkId constraint, BytesPerSec capacity) override {
+    const bool was_down = down_[constraint];
+    down_[constraint] = !(capacity > 0);
+    if (!down_[constraint]) {
+      const double before = links_[constraint]->get_bandwidth();
+      links_[constraint]->set_bandwidth(capacity * kGrain);
+      if (capacity * kGrain > before) restart(constraint);
+    }
+    if (was_down != down_[constraint]) suspend_blocked();
+  }
+
+  void halt_flows(uint64_t tag) override {
+    for (Flow& flow : flows_) flow.halted |= flow.comm != nullptr && flow.tag == tag;
+    suspend_blocked();
+  }
+
+  // SimGrid bounds a flow by the slowest link of its route at its start, for ever: flows over a link
+  // that got faster start anew with what they have left.
+  void restart(LinkId constraint) {
+    for (size_t slot = 0; slot < flows_.size(); ++slot) {
+      Flow& flow = flows_[slot];
+      if (flow.comm == nullptr) continue;
+      const auto& uses = (*routes_)[flow.route].constraints;
+      if (std::none_of(uses.begin(), uses.end(),
+                       [&](const LinkWeight& use) { return use.link == constraint; })) {
+        continue;
+      }
+      const double left = std::max(1.0, std::nearbyint(flow.comm->get_remaining()));
+      slots_.erase(flow.comm.get());
+      ended_.push_back(flow.comm);
+      flow.comm->cancel();
+      launch(slot, left);
+    }
+  }
+
+  void suspend_blocked() {
+    for (Flow& flow : flows_) {
+      if (flow.comm == nullptr || flow.comm->is_suspended() == blocked(flow)) continue;
+      if (blocked(flow)) {
+        flow.comm->suspend();
+      } else {
+        flow.comm->resume();
+      }
+    }
   }
 
   void completed(const sg::Activity& activity) {
     const auto at = slots_.find(&activity);
     if (at == slots_.end()) return;
     const size_t slot = at->second;
+    if (stopped()) return;
     const uint64_t tag = flows_[slot].tag;
     ended_.push_back(std::move(flows_[slot].comm));  // SimGrid still holds the activity's memory
+    flows_[slot].comm = nullptr;
     slots_.erase(at);
     free_.push_back(slot);
     if (sg::Engine::get_clock() > static_cast<double>(kEndOfTime) * 1e-9) {
@@ -123,7 +190,7 @@ class SimGridFabric final : public Fabric {
     armed_ = when;
     const double date = std::max(static_cast<double>(when) * 1e-9, sg::Engine::get_clock());
     simgrid::kernel::timer::Timer::set(date, [this, when] {
-      if (armed_ != when) return;  // an earlier one took over
+      if (armed_ != when || stopped()) return;  // an earlier one took over
       armed_ = -1;
       fire_timers(when);
     });
@@ -145,6 +212,9 @@ class SimGridFabric final : public Fabric {
   }
 
   sg::Engine* engine_ = nullptr;
+  const std::vector<FoldedRoute>* routes_ = nullptr;
+  std::vector<sg::Link*> links_;
+  std::vector<bool> down_;  // by constraint
   std::vector<std::pair<sg::Host*, sg::Host*>> ends_;
   std::vector<Flow> flows_;
   std::vector<size_t> free_;

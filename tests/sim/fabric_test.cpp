@@ -12,6 +12,12 @@ using namespace rehearse::sim;
 
 namespace {
 
+struct Change {
+  Nanos when;
+  LinkId link;
+  BytesPerSec capacity;
+};
+
 struct Planned {
   Nanos start;
   RouteId route;
@@ -21,17 +27,25 @@ struct Planned {
 // Starts flows at given times and writes down when each ended.
 class Script final : public FabricListener {
  public:
-  Script(Fabric& fabric, std::vector<Planned> flows) : fabric_(fabric), flows_(std::move(flows)) {
+  Script(Fabric& fabric, std::vector<Planned> flows, std::vector<Change> changes = {})
+      : fabric_(fabric), flows_(std::move(flows)), changes_(std::move(changes)) {
     ends.assign(flows_.size(), -1);
     for (size_t i = 0; i < flows_.size(); ++i) fabric_.timer(flows_[i].start, i);
+    for (size_t i = 0; i < changes_.size(); ++i) fabric_.timer(changes_[i].when, flows_.size() + i);
   }
-  void on_timer(uint64_t tag) override { fabric_.start(flows_[tag].route, flows_[tag].bytes, tag); }
+  void on_timer(uint64_t tag) override {
+    if (tag < flows_.size()) return fabric_.start(flows_[tag].route, flows_[tag].bytes, tag);
+    const Change& change = changes_[tag - flows_.size()];
+    changed &= fabric_.set_capacity(change.link, change.capacity);
+  }
   void on_flow_end(uint64_t tag) override { ends[tag] = fabric_.now(); }
   std::vector<Nanos> ends;
+  bool changed = true;
 
  private:
   Fabric& fabric_;
   std::vector<Planned> flows_;
+  std::vector<Change> changes_;
 };
 
 struct World {
@@ -39,6 +53,7 @@ struct World {
   std::vector<std::vector<LinkWeight>> routes;
   std::vector<Planned> flows;
   std::vector<LinkId> kept;
+  std::vector<Change> changes{};
 };
 
 Result<std::vector<Nanos>> play(Fabric& fabric, const World& world) {
@@ -47,7 +62,7 @@ Result<std::vector<Nanos>> play(Fabric& fabric, const World& world) {
   for (LinkId link : world.kept) fabric.keep(link);
   std::vector<Planned> flows = world.flows;
   for (Planned& flow : flows) flow.route = ids[flow.route];
-  Script script(fabric, flows);
+  Script script(fabric, flows, world.changes);
   if (auto run = fabric.run(script); !run) return tl::unexpected(run.error());
   return script.ends;
 }
@@ -190,4 +205,78 @@ TEST_CASE("a ring over a thousand equal links folds to one constraint", "[sim][f
   REQUIRE(folding.capacity.size() == 1);
   // Links of weight 2 offer half their capacity to a ring.
   CHECK(folding.capacity[0] == Approx(10e9));
+}
+
+TEST_CASE("a link that changes in the middle of a flow changes its end exactly", "[sim][fabric]") {
+  // 1 MB at 1 GB/s; at 0.5 ms the link drops to a quarter: 0.5 ms + 0.5 MB / 0.25 GB/s.
+  const World world{{1e9}, {{{0, 1}}}, {{0, 0, 1e6}}, {0}, {{500'000, 0, 0.25e9}}};
+  CHECK(play_reference(world) == std::vector<Nanos>{2'500'000});
+  CHECK(play_simgrid(world) == std::vector<Nanos>{2'500'000});
+}
+
+TEST_CASE("a flow stands still while its link is down and goes on after", "[sim][fabric]") {
+  const World world{{1e9, 2e9},
+                    {{{0, 1}}, {{1, 1}}},
+                    {{0, 0, 1e6}, {200'000, 0, 1e5}, {0, 1, 1e6}},
+                    {0},
+                    {{100'000, 0, 0}, {700'000, 0, 1e9}}};
+  // Both share the link after it is back: the second has 0.1 MB, the first 0.9 MB left.
+  const std::vector<Nanos> expected = {1'700'000, 900'000, 500'000};
+  CHECK(play_reference(world) == expected);
+  CHECK(play_simgrid(world) == expected);
+}
+
+TEST_CASE("a link that is not kept cannot change", "[sim][fabric]") {
+  const auto fabric = make_reference_fabric({1e9});
+  CHECK_FALSE(fabric->set_capacity(0, 1e8));
+  fabric->keep(0);
+  CHECK(fabric->set_capacity(0, 1e8));
+}
+
+TEST_CASE("flows that are halted never end and leave their share to others", "[sim][fabric]") {
+  class Halt final : public FabricListener {
+   public:
+    explicit Halt(Fabric& f) : fabric(f) {}
+    void on_timer(uint64_t tag) override {
+      if (tag == 9) return fabric.halt(0);
+      fabric.start(0, 1e6, tag);
+    }
+    void on_flow_end(uint64_t tag) override { ends[tag] = fabric.now(); }
+    Fabric& fabric;
+    Nanos ends[2] = {-1, -1};
+  };
+  const auto fabric = make_reference_fabric({1e9});
+  const LinkWeight link[] = {{0, 1}};
+  (void)fabric->add_route(link);
+  Halt script(*fabric);
+  fabric->timer(0, 0);
+  fabric->timer(0, 1);
+  fabric->timer(1'000'000, 9);  // both have moved half
+  REQUIRE(fabric->run(script));
+  CHECK(script.ends[0] == -1);
+  CHECK(script.ends[1] == 1'500'000);
+  CHECK(fabric->stalled() == 1);
+}
+
+TEST_CASE("folding holds while capacities change at random times", "[sim][fabric]") {
+  for (uint64_t seed = 400; seed < 600; ++seed) {
+    World world = random_world(seed);
+    Random random(seed, "fabric_test changes");
+    const size_t changes = 1 + random.below(6);
+    for (size_t i = 0; i < changes; ++i) {
+      const auto link = static_cast<LinkId>(random.below(world.capacities.size()));
+      world.kept.push_back(link);
+      world.changes.push_back({static_cast<Nanos>(random.below(20'000'000)), link,
+                               1e9 * static_cast<double>(random.below(60))});
+    }
+    const std::vector<Nanos> folded = play_reference(world);
+    const std::vector<Nanos> simgrid = seed < 440 ? play_simgrid(world) : folded;
+    for (LinkId l = 0; l < world.capacities.size(); ++l) world.kept.push_back(l);
+    const std::vector<Nanos> unfolded = play_reference(world);
+    for (size_t f = 0; f < folded.size(); ++f) {
+      INFO("seed " << seed << " flow " << f);
+      CHECK(std::abs(folded[f] - unfolded[f]) <= 1);
+      CHECK(std::abs(folded[f] - simgrid[f]) <= 16);
+    }
+  }
 }
