@@ -131,3 +131,20 @@ TEST_CASE("work without a recorded launch is kept and said", "[traces][program]"
   CHECK(program.gap[1] == 3000);
   CHECK(findings.count("work-without-launch") == 2);
 }
+
+TEST_CASE("a dependency that the recording tells orders streams and host operations",
+          "[traces][program]") {
+  RankTrace rank = rank_with_lanes();
+  rank.ops.add(OpKind::kKernel, kStreamB, 0, 30'000, 1000);  // recorded out of order
+  rank.ops.add(OpKind::kKernel, kStreamA, 0, 0, 20'000);
+  rank.ops.add(OpKind::kHost, kHostLane, 0, 21'000, 4000);
+  rank.ops.dependencies = {{0, 2}, {2, 1}};
+  Findings findings;
+  const RankProgram program = build(rank, findings);
+  REQUIRE(program.size() == 3);
+  const OpId host = program.lane_begin[kHostLane], b = program.lane_begin[kStreamB];
+  CHECK(before(program, kHostLane, 0) == std::vector<OpId>{program.lane_begin[kStreamA]});
+  CHECK(before(program, kStreamB, 0) == std::vector<OpId>{host});
+  CHECK(program.gap[host] == 1000);
+  CHECK(program.gap[b] == 5000);
+}

@@ -127,6 +127,18 @@ TEST_CASE("nothing the details of a block claim is believed", "[traces][rtrace]"
                  "columns of memory"));
 }
 
+TEST_CASE("dependencies point back to operations that are there", "[traces][rtrace]") {
+  const auto depends = [](uint32_t op, uint32_t back) {
+    return refusal([&](Forgery& f) { f.block.add_dependent(op), f.block.add_waits_back(back); });
+  };
+  CHECK(depends(1, 1).empty());
+  CHECK(contains(depends(1, 2), "not before it"));
+  CHECK(contains(depends(1, 0), "not before it"));
+  CHECK(contains(depends(2, 1), "not before it"));
+  CHECK(contains(depends(0, 1), "not before it"));
+  CHECK(contains(refusal([](Forgery& f) { f.block.add_dependent(1); }), "differ in length"));
+}
+
 TEST_CASE("nothing a rank claims is believed", "[traces][rtrace]") {
   CHECK(
       contains(refusal([](Forgery& f) { f.rank.set_operations(3); }), "has 2 of its 3 operations"));

@@ -101,6 +101,10 @@ Trace random_trace(uint64_t seed, uint32_t ranks, size_t operations_per_rank) {
     for (size_t i = 0; i < operations_per_rank; ++i) {
       at += static_cast<Nanos>(random.below(5) * random.below(1000));
       add_random(random, rank.ops, at, rank.lanes.size(), trace.strings.size());
+      if (i > 0 && random.below(7) == 0) {
+        const auto op = static_cast<uint32_t>(i);
+        rank.ops.dependencies.push_back({op, static_cast<uint32_t>(random.below(i))});
+      }
     }
     trace.ranks.push_back(std::move(rank));
   }
@@ -194,8 +198,9 @@ bool same(const RankTrace& a, const RankTrace& b) {
                   a.ops.correlation, a.ops.detail) == std::tie(b.ops.kind, b.ops.lane, b.ops.name,
                                                                b.ops.start, b.ops.duration,
                                                                b.ops.correlation, b.ops.detail) &&
-         same_rows(a.ops.calls, b.ops.calls) && same_rows(a.ops.copies, b.ops.copies) &&
-         same_rows(a.ops.syncs, b.ops.syncs) && same_rows(a.ops.memory, b.ops.memory);
+         a.ops.dependencies == b.ops.dependencies && same_rows(a.ops.calls, b.ops.calls) &&
+         same_rows(a.ops.copies, b.ops.copies) && same_rows(a.ops.syncs, b.ops.syncs) &&
+         same_rows(a.ops.memory, b.ops.memory);
 }
 
 bool same(const Trace& a, const Trace& b) {

@@ -158,6 +158,23 @@ Result<void> decode_times(const pb::OperationBlock& block, size_t base, Operatio
   return {};
 }
 
+Result<void> decode_dependencies(const pb::OperationBlock& block, size_t base, Operations& ops) {
+  if (block.dependent_size() != block.waits_back_size()) {
+    return bad("columns of dependencies that differ in length");
+  }
+  uint32_t previous = 0;
+  for (int i = 0; i < block.dependent_size(); ++i) {
+    const uint32_t dependent = block.dependent(i), back = block.waits_back(i);
+    const size_t op = base + dependent;
+    if (dependent < previous || dependent >= block.count() || back == 0 || back > op) {
+      return bad("dependency on an operation that is not before it");
+    }
+    previous = dependent;
+    ops.dependencies.push_back({static_cast<uint32_t>(op), static_cast<uint32_t>(op - back)});
+  }
+  return {};
+}
+
 // Numbers the rows that the operations of this block take.
 Result<Rows> decode_details(const pb::OperationBlock& block, size_t base, Operations& ops) {
   Rows next{};
@@ -245,7 +262,10 @@ Result<void> decode_block(const pb::OperationBlock& block, const BlockContext& c
       !done) {
     return done;
   }
-  return decode_memory(block.memory(), rows_of(OpKind::kMemory), ops.memory);
+  if (auto done = decode_memory(block.memory(), rows_of(OpKind::kMemory), ops.memory); !done) {
+    return done;
+  }
+  return decode_dependencies(block, base, ops);
 }
 
 std::string complaint_about(const RankTrace& rank, size_t strings) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "traces/model/rtrace_block.hpp"
 
 namespace rehearse::traces {
@@ -119,6 +121,25 @@ void Encoder::drop_zero_columns() {
   }
 }
 
+// Dependencies of operations [first, first + count).
+Result<void> encode_dependencies(const Operations& ops, size_t first, size_t count,
+                                 pb::OperationBlock& block) {
+  if (first == 0 && !std::is_sorted(ops.dependencies.begin(), ops.dependencies.end())) {
+    return bug(0, "dependencies are not in order (Operations::sort)");
+  }
+  const auto begin = static_cast<uint32_t>(first), end = static_cast<uint32_t>(first + count);
+  auto at =
+      std::lower_bound(ops.dependencies.begin(), ops.dependencies.end(), Dependency{begin, 0});
+  for (; at != ops.dependencies.end() && at->op < end; ++at) {
+    if (at->on >= at->op) {
+      return bug(at->op, fmt::format("it depends on operation {}", at->on));
+    }
+    block.add_dependent(at->op - begin);
+    block.add_waits_back(at->op - at->on);
+  }
+  return {};
+}
+
 bool columns_agree(const Operations& ops) {
   const size_t n = ops.size();
   return ops.lane.size() == n && ops.name.size() == n && ops.start.size() == n &&
@@ -171,7 +192,7 @@ Result<void> encode_block(const Operations& ops, size_t first, size_t count,
     block.add_detail(row ? 1 : 0);
   }
   encoder.drop_zero_columns();
-  return {};
+  return encode_dependencies(ops, first, count, block);
 }
 
 }  // namespace rehearse::traces

@@ -130,7 +130,10 @@ void Operations::sort() {
   const auto before = [&](uint32_t a, uint32_t b) {
     return start[a] != start[b] ? start[a] < start[b] : lane[a] < lane[b];
   };
-  if (std::is_sorted(order.begin(), order.end(), before)) return;
+  if (std::is_sorted(order.begin(), order.end(), before)) {
+    std::sort(dependencies.begin(), dependencies.end());
+    return;
+  }
   std::stable_sort(order.begin(), order.end(), before);
   permute(kind, order);
   permute(lane, order);
@@ -139,6 +142,11 @@ void Operations::sort() {
   permute(duration, order);
   permute(correlation, order);
   permute(detail, order);
+  if (dependencies.empty()) return;
+  std::vector<uint32_t> place(order.size());
+  for (uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+  for (Dependency& d : dependencies) d = {place[d.op], place[d.on]};
+  std::sort(dependencies.begin(), dependencies.end());
 }
 
 Strings::Strings() { intern(""); }

@@ -5,6 +5,7 @@
 // Plain data; not thread-safe while being filled.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -128,6 +129,14 @@ struct Step {
   Nanos end = 0;
 };
 
+// An order that the recording itself tells and that no lane, launch or event shows: `op` starts after
+// `on` has ended. Both are indices of operations, `on` the smaller one.
+struct Dependency {
+  uint32_t op = 0;
+  uint32_t on = 0;
+  auto operator<=>(const Dependency&) const = default;
+};
+
 // The operations of one rank in columns, ordered by (start, lane, order of recording).
 struct Operations {
   std::vector<OpKind> kind;
@@ -141,6 +150,7 @@ struct Operations {
   std::vector<Copy> copies;
   std::vector<Sync> syncs;
   std::vector<Memory> memory;
+  std::vector<Dependency> dependencies;  // ascending
 
   [[nodiscard]] size_t size() const { return kind.size(); }
   void reserve(size_t n);
@@ -157,7 +167,8 @@ struct Operations {
   [[nodiscard]] const Sync* sync(size_t op) const;
   [[nodiscard]] const Copy* copy(size_t op) const;
   [[nodiscard]] const Memory* mem(size_t op) const;
-  // Restores the order (start, lane, recorded order); importers call it once at the end.
+  // Restores the order (start, lane, recorded order), of dependencies too; importers call it once at
+  // the end. A dependency may then point forward, when its times contradict it.
   void sort();
 };
 

@@ -27,6 +27,7 @@ class RankBuilder {
       : rank_(rank), ops_(rank.ops), steps_(steps), findings_(findings) {}
 
   RankProgram build() {
+    find_named();
     lay_out();
     connect();
     finish_edges();
@@ -40,11 +41,22 @@ class RankBuilder {
   [[nodiscard]] Nanos end(OpId op) const { return start(op) + ops_.duration[source_[op]]; }
   [[nodiscard]] LaneId lane(OpId op) const { return ops_.lane[source_[op]]; }
 
+  // Host operations that a recorded dependency names take part in the order of things.
+  void find_named() {
+    if (ops_.dependencies.empty()) return;
+    named_.assign(ops_.size(), false);
+    for (const Dependency& d : ops_.dependencies) named_[d.op] = named_[d.on] = true;
+  }
+
+  [[nodiscard]] bool takes_part(size_t i) const {
+    return is_work(ops_.kind[i]) || (!named_.empty() && named_[i]);
+  }
+
   void lay_out() {
     const size_t lanes = rank_.lanes.size();
     std::vector<OpId> count(lanes + 1, 0);
     for (size_t i = 0; i < ops_.size(); ++i) {
-      if (is_work(ops_.kind[i])) ++count[ops_.lane[i] + 1u];
+      if (takes_part(i)) ++count[ops_.lane[i] + 1u];
     }
     std::partial_sum(count.begin(), count.end(), count.begin());
     out_.rank = rank_.rank;
@@ -55,7 +67,7 @@ class RankBuilder {
     position_.assign(ops_.size(), kNoOp);
     std::vector<OpId> next(count.begin(), count.end() - 1);
     for (size_t i = 0; i < ops_.size(); ++i) {
-      if (!is_work(ops_.kind[i])) continue;
+      if (!takes_part(i)) continue;
       const OpId op = next[ops_.lane[i]]++;
       source_[op] = static_cast<uint32_t>(i);
       position_[i] = op;
@@ -178,6 +190,7 @@ class RankBuilder {
   }
 
   void finish_edges() {
+    for (const Dependency& d : ops_.dependencies) edge(position_[d.on], position_[d.op]);
     std::sort(pairs_.begin(), pairs_.end());
     pairs_.erase(std::unique(pairs_.begin(), pairs_.end()), pairs_.end());
     const size_t n = source_.size();
@@ -244,6 +257,7 @@ class RankBuilder {
   uint32_t steps_;
   Findings& findings_;
   RankProgram out_;
+  std::vector<bool> named_;       // recorded op: in a dependency; empty: none is
   std::vector<uint32_t> source_;  // program op -> recorded op
   std::vector<OpId> position_;    // recorded op -> program op
   std::vector<std::pair<int64_t, OpId>> launched_;

@@ -12,6 +12,8 @@
 //   sync     last operations enqueued -> the host call that waited for them
 //   handover last host call that ended on another thread -> a host call that started after an idle
 //            time of its own thread (inferred: Python hands over to the autograd thread and back)
+//   told     what the recording itself names (Operations::dependencies); host operations that it
+//            names are operations here too
 // Framework operators and annotations are not operations here: their time is in the gaps of host
 // lanes.
 #pragma once
