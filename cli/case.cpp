@@ -49,6 +49,10 @@ Result<Case> load_case(Context& context) {
     scenario =
         context.has("scenario") ? context.get<std::string>("scenario") : what.evidence.scenario();
   }
+  if (!observed && context.has("scenario")) {
+    return fail(Code::kUsage, "--scenario goes with an outcome", input,
+                "leave it out, or give the outcome (.json) first");
+  }
   RH_TRY(Edited edited, load_edited(context, scenario));
   if (observed && edited.differs) {
     return fail(Code::kUsage, "an outcome cannot be changed", input,

@@ -25,7 +25,8 @@ std::string step_of(const pb::FixTrial& fix) {
   return fix.has_step_time_ns() ? format_duration(fix.step_time_ns()) : "no whole step";
 }
 
-std::string headline(const pb::FixReport& report) {
+std::string headline(const pb::FixReport& report, bool broken) {
+  if (!broken) return "nothing is wrong with this job: no fix was tried";
   if (report.fixes_size() == 0) return "no fix in the catalogue";
   const pb::FixTrial& best = report.fixes(0);
   const std::string before = report.has_broken_step_time_ns()
@@ -35,8 +36,8 @@ std::string headline(const pb::FixReport& report) {
                      best.restores() ? "" : " (does not restore the baseline)");
 }
 
-std::string text_of(const pb::FixReport& report, const Terminal& terminal) {
-  std::string out = terminal.styled(Style::kBold, headline(report)) + "\n";
+std::string text_of(const pb::FixReport& report, bool broken, const Terminal& terminal) {
+  std::string out = terminal.styled(Style::kBold, headline(report, broken)) + "\n";
   if (report.fixes_size() == 0) return out;
   Table table({{"against", Align::kLeft},
                {"step time", Align::kRight},
@@ -56,22 +57,29 @@ std::string text_of(const pb::FixReport& report, const Terminal& terminal) {
 }
 
 // The causes given, or those that diagnosis finds likely.
-Result<std::vector<faults::FaultUse>> candidates(const Case& what, Context& context) {
+struct Candidates {
   std::vector<faults::FaultUse> uses;
+  bool broken = true;  // false: the diagnosis finds nothing wrong
+};
+
+Result<Candidates> candidates(const Case& what, Context& context) {
+  Candidates found;
+  auto& uses = found.uses;
   if (context.has("cause")) {
     for (const std::string& text : context.get<std::vector<std::string>>("cause")) {
       RH_TRY(faults::FaultUse use, faults::parse_fault(text, what.catalogue));
       uses.push_back(std::move(use));
     }
-    return uses;
+    return found;
   }
   RH_TRY(const pb::Diagnosis diagnosis, diagnose(what, context));
+  found.broken = diagnosis.symptom().id() != "healthy";
   for (const pb::Cause& cause : diagnosis.causes()) {
     if (static_cast<int>(uses.size()) >= kCausesTried || cause.score() < kUnlikely) break;
     RH_TRY(faults::FaultUse use, faults::parse_fault(cause.use(), what.catalogue));
     uses.push_back(std::move(use));
   }
-  return uses;
+  return found;
 }
 
 Result<int> run_fix(Context& context) {
@@ -81,17 +89,18 @@ Result<int> run_fix(Context& context) {
                 "give the scenario with the edits that broke it");
   }
   RH_TRY(const auto categories, faults::Categories::load_shipped());
-  RH_TRY(const std::vector<faults::FaultUse> uses, candidates(what, context));
+  RH_TRY(const Candidates tried, candidates(what, context));
   RH_TRY(const pb::FixReport report,
          faults::try_fixes({.broken = *what.broken,
                             .outcome = what.evidence,
                             .baseline = what.baseline,
-                            .candidates = uses,
+                            .candidates = tried.uses,
                             .categories = categories},
                            faults::simulated_world(context.reporter())));
-  const auto done = context.json()
-                        ? context.print(to_json(report))
-                        : context.print(std::string_view(text_of(report, context.terminal())));
+  const auto done =
+      context.json()
+          ? context.print(to_json(report))
+          : context.print(std::string_view(text_of(report, tried.broken, context.terminal())));
   if (!done) return tl::unexpected(done.error());
   return 0;
 }
@@ -116,7 +125,8 @@ Verb fix_verb() {
                           "try the fixes of this fault instead of diagnosing (repeatable)");
   };
   verb.examples = {
-      {"./rehearse fix ddp-16 --fault F16", "what to change, and what it gives back", 0}};
+      {"./rehearse fix ddp-16 --fault F16", "what to change, and what it gives back", 0},
+      {"./rehearse fix ddp-16", "a healthy job needs none", 0}};
   verb.run = run_fix;
   return verb;
 }

@@ -40,7 +40,7 @@ nlohmann::ordered_json summary_json(const Imported& imported, const std::string&
           {"findings", findings_json(imported.findings)}};
 }
 
-Result<int> run(Context& context) {
+Result<int> run_import(Context& context) {
   const auto output = context.output();
   if (!output) {
     return fail(Code::kUsage, "no output file", "", "name it with -o job.rtrace");
@@ -92,7 +92,7 @@ Verb import_verb() {
   verb.writes = Writes::kFile;
   verb.examples = {{"./rehearse import tests/corpus/kineto/small.json -o small.rtrace",
                     "one rank of a PyTorch profile"}};
-  verb.run = run;
+  verb.run = run_import;
   return verb;
 }
 

@@ -118,7 +118,9 @@ Result<int> run_platforms(Context& context) {
   const auto& words = context.inputs();
   Result<void> done;
   if (words.empty() || words[0] == "list") {
-    done = list(context);
+    done = words.size() < 2 ? list(context)
+                            : fail(Code::kUsage, fmt::format("'{}' is not wanted here", words[1]),
+                                   "platforms list", "rehearse platforms show " + words[1]);
   } else if (words.size() < 2) {
     done = fail(Code::kUsage, "ID is missing: the platform to show", "platforms show",
                 "rehearse platforms lists them");

@@ -17,7 +17,7 @@ namespace {
 namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
 
-Result<void> list(Context& context) {
+Result<void> list_scenarios(Context& context) {
   RH_TRY(const auto scenarios, sim::shipped_scenarios());
   if (context.json()) {
     Json rows = Json::array();
@@ -41,7 +41,11 @@ Result<void> check_expected(const std::string& word) {
 }
 
 Result<int> run_run(Context& context) {
-  if (context.has("list")) return exit_code(list(context));
+  if (context.has("list")) {
+    if (context.inputs().empty()) return exit_code(list_scenarios(context));
+    return fail(Code::kUsage, fmt::format("'{}' and --list", context.inputs().front()), "run",
+                "leave out one of them");
+  }
   if (context.inputs().empty()) {
     return fail(Code::kUsage, "SCENARIO is missing: what to simulate", "run",
                 "rehearse run --list shows the shipped ones");

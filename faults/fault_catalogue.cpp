@@ -79,7 +79,7 @@ class Check {
     std::set<std::string> names;
     int strengths = 0;
     for (const pb::Parameter& p : fault.parameters()) {
-      if (const auto ok = parameter(p); !ok) return ok;
+      if (auto ok = parameter(p); !ok) return ok;
       if (!names.insert(p.name()).second) {
         return refuse("name: " + p.name(), fmt::format("parameter '{}' twice", p.name()));
       }

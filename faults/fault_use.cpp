@@ -113,13 +113,13 @@ Result<void> place(const FaultUse& use, const pb::Scenario& document,
   for (const pb::Parameter& parameter : use.fault().parameters()) {
     if (parameter.kind() == Kind::NODE) {
       const uint32_t n = index(parameter);
-      if (const auto ok = check_index(parameter, n, platform.nodes_size()); !ok) return ok;
+      if (auto ok = check_index(parameter, n, platform.nodes_size()); !ok) return ok;
       if (n < static_cast<uint32_t>(platform.nodes_size()))
         node = &platform.nodes(static_cast<int>(n));
     } else if (parameter.kind() == Kind::RANK) {
       const uint32_t rank = index(parameter);
       const auto& ranks = document.launch().ranks();
-      if (const auto ok = check_index(parameter, rank, ranks.size()); !ok) return ok;
+      if (auto ok = check_index(parameter, rank, ranks.size()); !ok) return ok;
       const auto found = std::find_if(ranks.begin(), ranks.end(),
                                       [&](const pb::RankLaunch& r) { return r.rank() == rank; });
       if (found == ranks.end()) continue;
@@ -132,8 +132,7 @@ Result<void> place(const FaultUse& use, const pb::Scenario& document,
     const int size = parameter.kind() == Kind::GPU   ? node->gpus_size()
                      : parameter.kind() == Kind::NIC ? node->nics_size()
                                                      : 0;
-    if (const auto ok = check_index(parameter, is_index(parameter) ? index(parameter) : 0, size);
-        !ok) {
+    if (auto ok = check_index(parameter, is_index(parameter) ? index(parameter) : 0, size); !ok) {
       return ok;
     }
   }

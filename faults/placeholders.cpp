@@ -98,6 +98,7 @@ Result<void> collect(const Message& message, const std::vector<Step>& steps, siz
   const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(step.field);
   if (!field) {
     std::vector<std::string> names;
+    names.reserve(static_cast<size_t>(message.GetDescriptor()->field_count()));
     for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
       names.push_back(message.GetDescriptor()->field(i)->name());
     }
@@ -120,7 +121,7 @@ Result<void> collect(const Message& message, const std::vector<Step>& steps, siz
   if (!field->is_repeated()) return collect(r.GetMessage(message, field), steps, at + 1, largest);
   for (int i = 0; i < r.FieldSize(message, field); ++i) {
     if (step.index && *step.index != i) continue;
-    const auto done = collect(r.GetRepeatedMessage(message, field, i), steps, at + 1, largest);
+    auto done = collect(r.GetRepeatedMessage(message, field, i), steps, at + 1, largest);
     if (!done) return done;
   }
   return {};

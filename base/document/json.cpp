@@ -70,7 +70,7 @@ class JsonTree {
         Node& name = tree_.nodes.emplace_back();
         name.kind = Node::Kind::kScalar;
         name.text = key;
-        name.pointer = pointer + "/" + key;
+        name.pointer = fmt::format("{}/{}", pointer, key);
         RH_TRY(const Node* child, add(value, name.pointer, depth + 1));
         node.children.push_back(&name);
         node.children.push_back(child);

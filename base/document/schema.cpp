@@ -30,6 +30,7 @@ Result<const FieldDescriptor*> find_field(const Descriptor& type, std::string_vi
   std::replace(name.begin(), name.end(), '-', '_');
   if (const FieldDescriptor* field = type.FindFieldByName(name)) return field;
   std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(type.field_count()));
   for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
   return fail(Code::kBadInput, fmt::format("{} has no key {}", type.name(), in_quotes(key)), {},
               offer(key, names, "keys"));

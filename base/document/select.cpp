@@ -80,6 +80,7 @@ class Selection {
     }
     if (add_equal(*key, text) > 0) return {};
     std::vector<std::string> names;
+    names.reserve(static_cast<size_t>(count_));
     for (int i = 0; i < count_; ++i) names.push_back(show_scalar(value_of(*key, i), {key, key}));
     const std::string near = nearest(text, names);
     if (names.size() > 8) names.resize(8);

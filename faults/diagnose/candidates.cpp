@@ -14,7 +14,7 @@ namespace rehearse::faults {
 namespace {
 
 using google::protobuf::util::MessageDifferencer;
-using Kind = pb::Parameter;
+using Kinds = pb::Parameter;
 
 constexpr std::string_view kLaunch = "launch.";
 constexpr std::string_view kJobEnv = "launch.env.";
@@ -28,7 +28,7 @@ struct Placed {
 // The node chosen so far, for devices inside it.
 std::optional<uint32_t> node_in(const FaultUse& use) {
   for (const pb::Parameter& p : use.fault().parameters()) {
-    if (p.kind() == Kind::NODE) return static_cast<uint32_t>(std::stoul(use.values.at(p.name())));
+    if (p.kind() == Kinds::NODE) return static_cast<uint32_t>(std::stoul(use.values.at(p.name())));
   }
   return std::nullopt;
 }
@@ -45,6 +45,7 @@ std::vector<std::string> devices_on(const std::set<std::pair<uint32_t, uint32_t>
 template <typename Set>
 std::vector<std::string> texts(const Set& values) {
   std::vector<std::string> out;
+  out.reserve(values.size());
   for (const auto& value : values) out.push_back(fmt::format("{}", value));
   return out;
 }
@@ -53,17 +54,17 @@ std::vector<std::string> texts(const Set& values) {
 std::vector<std::string> suggested(const pb::Parameter& p, const FaultUse& use,
                                    const Suspects& suspects) {
   switch (p.kind()) {
-    case Kind::RANK:
+    case Kinds::RANK:
       return texts(suspects.ranks);
-    case Kind::NODE:
+    case Kinds::NODE:
       return texts(suspects.nodes);
-    case Kind::GPU:
+    case Kinds::GPU:
       return devices_on(suspects.gpus, node_in(use));
-    case Kind::NIC:
+    case Kinds::NIC:
       return devices_on(suspects.nics, node_in(use));
-    case Kind::LINK:
+    case Kinds::LINK:
       return texts(suspects.links);
-    case Kind::COLLECTIVE:
+    case Kinds::COLLECTIVE:
       if (suspects.sequence && *suspects.sequence >= 0) return {std::to_string(*suspects.sequence)};
       return {};
     default:
@@ -75,7 +76,7 @@ std::vector<std::string> suggested(const pb::Parameter& p, const FaultUse& use,
 // transport is slow everywhere), so the others are tried too.
 std::vector<std::string> values_to_try(const pb::Parameter& p, std::vector<std::string> likely,
                                        const pb::Scenario& healthy) {
-  if (p.kind() == Kind::NODE) {
+  if (p.kind() == Kinds::NODE) {
     const auto count = static_cast<size_t>(healthy.platform().nodes_size());
     for (size_t n = 0; n < std::min(count, kNodesTried); ++n) {
       const std::string node = std::to_string(n);

@@ -106,6 +106,7 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
     if (!fresh && better(ranked, entry->second)) entry->second = std::move(ranked);
   }
   std::vector<Ranked> ranked;
+  ranked.reserve(best.size());
   for (auto& [id, cause] : best) ranked.push_back(std::move(cause));
   std::sort(ranked.begin(), ranked.end(), better);
   for (Ranked& cause : ranked) *diagnosis.add_causes() = std::move(cause.cause);

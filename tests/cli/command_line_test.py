@@ -77,6 +77,9 @@ class Errors(unittest.TestCase):
         self.assertIn("SHELL is missing", rehearse("completion").stderr)
         self.assertIn("one argument too many", rehearse("completion", "bash", "zsh").stderr)
         self.assertIn("did you mean fish?", rehearse("completion", "fihs").stderr)
+        for words in (["run", "--list", "ddp-16"], ["platforms", "list", "dgx-a100"],
+                      ["diagnose", "ddp-16", "--scenario", "ddp-16"]):
+            self.assertEqual(rehearse(*words).returncode, 2, words)
 
     def test_json_gives_an_error_document(self):
         done = rehearse("completion", "tcsh", "--json")

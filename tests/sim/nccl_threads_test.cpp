@@ -17,7 +17,7 @@ Launch launch(const NcclModel& model, std::int64_t bytes, Algorithm a, Protocol 
 
 }  // namespace
 
-TEST_CASE("small calls give up channels first, then threads", "[nccl][threads]") {
+TEST_CASE("small calls give up channels first, then threads", "[nccl][thread-count]") {
   const NcclModel model = model_of(nodes_of(1, 8));
   const Launch large = launch(model, 1 << 26, kRing, kSimple);
   CHECK(large.channels == 16);
@@ -33,7 +33,7 @@ TEST_CASE("small calls give up channels first, then threads", "[nccl][threads]")
   CHECK(block_threads(544) == 544);
 }
 
-TEST_CASE("trees and PAT always run all threads", "[nccl][threads]") {
+TEST_CASE("trees and PAT always run all threads", "[nccl][thread-count]") {
   const NcclModel model = model_of(nodes_of(8, 1));
   for (const Protocol p : kProtocols) {
     CHECK(launch(model, 8, Algorithm::kTree, p).threads == 640);
@@ -43,7 +43,7 @@ TEST_CASE("trees and PAT always run all threads", "[nccl][threads]") {
   CHECK(pat.channels == 16);
 }
 
-TEST_CASE("a slow ring runs 256 threads", "[nccl][threads]") {
+TEST_CASE("a slow ring runs 256 threads", "[nccl][thread-count]") {
   CommShape shape = nodes_of(1, 4, 80);
   shape.ring = graph(1, 12, 12);
   CHECK(max_threads(model_of(shape), kRing, kSimple) == 256);
@@ -52,7 +52,7 @@ TEST_CASE("a slow ring runs 256 threads", "[nccl][threads]") {
 }
 
 TEST_CASE("NVLS runs on its own channels, between nodes on no more than the communicator's",
-          "[nccl][threads]") {
+          "[nccl][thread-count]") {
   CommShape shape = with_collnet(nodes_of(2, 8));
   shape.nvls_channels = 24;
   CHECK(launch(model_of(shape), 1 << 20, Algorithm::kNvls, kSimple).channels == 16);
@@ -61,7 +61,7 @@ TEST_CASE("NVLS runs on its own channels, between nodes on no more than the comm
   CHECK(launch(model_of(shape), 1 << 20, Algorithm::kNvls, kSimple).channels == 8);
 }
 
-TEST_CASE("NCCL_NTHREADS is clamped and rounded as NCCL does", "[nccl][threads]") {
+TEST_CASE("NCCL_NTHREADS is clamped and rounded as NCCL does", "[nccl][thread-count]") {
   const auto threads = [](const char* value) {
     return max_threads(model_of(nodes_of(1, 8), {{"NCCL_NTHREADS", value}}), kRing, kSimple);
   };
@@ -79,7 +79,7 @@ TEST_CASE("NCCL_NTHREADS is clamped and rounded as NCCL does", "[nccl][threads]"
   CHECK(max_threads(model, Algorithm::kNvls, kSimple) == 640);
 }
 
-TEST_CASE("NCCL_THREAD_THRESHOLDS overrides what it names and leaves the rest", "[nccl][threads]") {
+TEST_CASE("NCCL_THREAD_THRESHOLDS overrides what it names and leaves the rest", "[nccl][thread-count]") {
   const NcclModel model = model_of(nodes_of(1, 8), {{"NCCL_THREAD_THRESHOLDS", "1 2 3 4 -2 99"}});
   CHECK(thread_threshold(model, Algorithm::kTree, Protocol::kLl) == 1);
   CHECK(thread_threshold(model, Algorithm::kTree, Protocol::kLl128) == 2);

@@ -53,6 +53,10 @@ TEST_CASE("options that contradict each other are refused with the field and a f
   const std::vector<Refusal> refusals = {
       {"", [](auto&) {}, Code::kUsage, "model"},
       {"gtp", [](auto&) {}, Code::kBadInput, "model"},
+      {"resnet50", [](auto& o) { o.set_layers(12); }, Code::kBadInput, "layers"},
+      {"gpt", [](auto& o) { o.set_tables(8); }, Code::kBadInput, "tables"},
+      {"dlrm", [](auto& o) { o.set_top_k(2); }, Code::kBadInput, "top_k"},
+      {"resnet50", [](auto& o) { o.set_cycle(1000); }, Code::kBadInput, "cycle"},
       {"gpt", [](auto& o) { o.set_layers(23), o.set_pp(2); }, Code::kBadInput, "layers"},
       {"gpt",
        [](auto& o) { o.set_layers(24), o.set_pp(4), o.set_interleave(5), o.set_micro_batches(8); },

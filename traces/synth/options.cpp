@@ -189,6 +189,37 @@ Result<void> check_model(const pb::Synth& o) {
                                   : check_data_parallel_only(o, "framework " + o.framework())});
 }
 
+// What was asked for and would change nothing.
+Result<void> check_foreign(const pb::Synth& o) {
+  const bool gpt = transformer(o), dlrm = o.model() == "dlrm", horovod = o.framework() == "horovod";
+  struct Option {
+    const char* name;
+    bool given, known;
+    const char* whose;
+  };
+  const Option options[] = {
+      {"layers", o.layers() > 0, gpt, "gpt and moe"},
+      {"hidden", o.hidden() > 0, gpt, "gpt and moe"},
+      {"heads", o.heads() > 0, gpt, "gpt and moe"},
+      {"sequence", o.sequence() > 0, gpt, "gpt and moe"},
+      {"vocabulary", o.vocabulary() > 0, gpt || dlrm, "gpt, moe and dlrm"},
+      {"experts", o.experts() > 0, o.model() == "moe", "moe"},
+      {"top_k", o.top_k() > 0, o.model() == "moe", "moe"},
+      {"tables", o.tables() > 0, dlrm, "dlrm"},
+      {"embedding", o.embedding() > 0, dlrm, "dlrm"},
+      {"fusion", o.fusion() != 0, horovod, "framework horovod"},
+      {"cycle", o.cycle() != 0, horovod, "framework horovod"},
+  };
+  for (const Option& option : options) {
+    if (!option.given || option.known) continue;
+    return fail(Code::kBadInput,
+                fmt::format("{} belongs to {}, not to {} in {}", option.name, option.whose,
+                            o.model(), o.framework()),
+                option.name, "leave it out");
+  }
+  return {};
+}
+
 Result<void> check_values(const pb::Synth& o) {
   if (o.zero() > 3)
     return fail(Code::kBadInput, fmt::format("zero = {}", o.zero()), "zero",
@@ -213,6 +244,7 @@ Result<pb::Synth> complete(const pb::Synth& options) {
       all_of({one_of("model", o.model(), {"gpt", "moe", "resnet50", "dlrm"}),
               one_of("framework", o.framework(), {"pytorch", "horovod", "tensorflow"})});
   if (!named) return tl::unexpected(named.error());
+  if (auto own = check_foreign(o); !own) return tl::unexpected(own.error());
   fill_layout(o);
   fill_model(o);
   fill_run(o);
