@@ -78,6 +78,7 @@ po::options_description common_options() {
   add("verbose,v", "more notes and findings on stderr");
   add("color", po::value<std::string>()->value_name("WHEN")->default_value("auto"),
       "auto, always or never; NO_COLOR is honoured");
+  add("print-config", "show every setting with its origin and do nothing else");
   add("help,h", "show this help");
   return options;
 }

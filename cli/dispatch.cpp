@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/version.hpp"
+#include "cli/config.hpp"
 #include "cli/context.hpp"
 #include "cli/help.hpp"
 #include "cli/verbs.hpp"
@@ -69,6 +70,7 @@ Result<int> run(const std::vector<std::string>& words) {
   const bool help = arguments.options.count("help") > 0;
   if (help) return put(help_of(*verb, terminal));
   Context context(*verb, std::move(arguments));
+  if (context.has("print-config")) return exit_code(print_config(context));
   // Refused before the work, not after it.
   std::error_code ec;
   if (const auto file = context.output(); file && context.overwrite() == Overwrite::kRefuse &&

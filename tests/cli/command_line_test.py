@@ -81,6 +81,17 @@ class Errors(unittest.TestCase):
                       ["diagnose", "ddp-16", "--scenario", "ddp-16"]):
             self.assertEqual(rehearse(*words).returncode, 2, words)
 
+    def test_print_config_tells_where_each_setting_comes_from(self):
+        done = rehearse("run", "ddp-16", "--expect", "hang", "--print-config", "--json",
+                        env={"REHEARSE_CACHE": "elsewhere"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        document = json.loads(done.stdout)
+        self.assertEqual(document["schema"], "rehearse.config/1")
+        origin = {s["name"]: (s["value"], s["origin"]) for s in document["settings"]}
+        self.assertEqual(origin["--expect"], ("hang", "command line"))
+        self.assertEqual(origin["--color"], ("auto", "default"))
+        self.assertEqual(origin["REHEARSE_CACHE"], ("elsewhere", "environment"))
+
     def test_json_gives_an_error_document(self):
         done = rehearse("completion", "tcsh", "--json")
         self.assertEqual(done.returncode, 2)
