@@ -28,6 +28,19 @@ void apply_gpu_speeds(const Scenario& scenario, traces::Program& program) {
   }
 }
 
+// What collectives and kernels contend for, by position of ranks in the program.
+std::vector<GpuShare> gpu_shares(const pb::Scenario& scenario, const traces::Program& program) {
+  std::vector<GpuShare> out(program.ranks.size());
+  for (const pb::RankLaunch& rank : scenario.launch().ranks()) {
+    const int at = program.find(rank.rank());
+    if (at < 0) continue;
+    const pb::Gpu& gpu =
+        scenario.platform().nodes(static_cast<int>(rank.node())).gpus(static_cast<int>(rank.gpu()));
+    out[static_cast<size_t>(at)] = {gpu.sms(), gpu.memory_bandwidth()};
+  }
+  return out;
+}
+
 Result<pb::Outcome> run(const Scenario& scenario, Reporter& reporter) {
   RH_TRY(traces::Program program, traces::build_program(*scenario.trace));
   apply_gpu_speeds(scenario, program);
@@ -47,7 +60,11 @@ Result<pb::Outcome> run(const Scenario& scenario, Reporter& reporter) {
   const TrafficOf traffic = [&](const traces::Call& call, uint32_t member) {
     return models[call.communicator].traffic(call, member);
   };
-  RH_TRY(Replayed replayed, replay(program, traffic, capacities, *fabric, reporter));
+  ReplayOptions options;
+  options.traffic = traffic;
+  options.capacity = capacities;
+  options.gpus = gpu_shares(scenario.document, program);
+  RH_TRY(Replayed replayed, replay(program, options, *fabric, reporter));
   return make_outcome(scenario, {program, scenario.trace->strings, replayed, models, links});
 }
 

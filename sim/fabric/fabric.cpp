@@ -89,7 +89,7 @@ bool Fabric::set_capacity(LinkId link, BytesPerSec capacity) {
   return true;
 }
 
-void Fabric::halt(uint64_t tag) { halt_flows(tag); }
+void Fabric::halt(uint64_t mask, uint64_t bits) { halt_flows(mask, bits); }
 
 void Fabric::stop() {
   stopped_ = true;

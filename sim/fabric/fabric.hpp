@@ -76,8 +76,8 @@ class Fabric {
   // From now on `link` has this capacity; 0 takes it down. The link must have been kept (else false
   // and nothing changes); flows in flight get their new shares at once.
   bool set_capacity(LinkId link, BytesPerSec capacity);
-  // Flows of this tag that are in flight stand still for ever.
-  void halt(uint64_t tag);
+  // Flows in flight whose tag has these bits (tag & mask == bits) stand still for ever.
+  void halt(uint64_t mask, uint64_t bits);
   // Ends the run: timers and flows that are left are dropped.
   void stop();
 
@@ -114,7 +114,7 @@ class Fabric {
   // Any constraint on the route may have capacity 0.
   virtual void start_flow(RouteId route, double bytes, uint64_t tag) = 0;
   virtual void set_constraint(LinkId constraint, BytesPerSec capacity) = 0;
-  virtual void halt_flows(uint64_t tag) = 0;
+  virtual void halt_flows(uint64_t mask, uint64_t bits) = 0;
   // Runs the clock; calls fire_timers() at the dates asked for by wake_at() and end_flow() at ends.
   virtual Result<void> run_clock() = 0;
   // The earliest timer is now at `when`.

@@ -85,9 +85,9 @@ class ReferenceFabric final : public Fabric {
     touch(constraint);
   }
 
-  void halt_flows(uint64_t tag) override {
+  void halt_flows(uint64_t mask, uint64_t bits) override {
     for (Flow& flow : flows_) {
-      if (!flow.alive || flow.tag != tag) continue;
+      if (!flow.alive || (flow.tag & mask) != bits) continue;
       flow.halted = true;
       for (const LinkWeight& use : uses(flow)) touch(use.link);
     }

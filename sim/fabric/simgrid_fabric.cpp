@@ -132,8 +132,8 @@ class SimGridFabric final : public Fabric {
     if (was_down != down_[constraint]) suspend_blocked();
   }
 
-  void halt_flows(uint64_t tag) override {
-    for (Flow& flow : flows_) flow.halted |= flow.comm != nullptr && flow.tag == tag;
+  void halt_flows(uint64_t mask, uint64_t bits) override {
+    for (Flow& flow : flows_) flow.halted |= flow.comm != nullptr && (flow.tag & mask) == bits;
     suspend_blocked();
   }
 

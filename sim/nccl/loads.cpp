@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 namespace rehearse::sim {
 namespace {
@@ -32,9 +31,9 @@ size_t Loads::group_of(uint32_t member) const {
   return g;
 }
 
-uint32_t Loads::nic_of(uint32_t member, uint32_t channel) const {
+std::vector<uint32_t> Loads::near_nics(uint32_t member) const {
   const LocalGroup& group = placement_.groups[group_of(member)];
-  if (group.nics.empty()) return 0;
+  if (group.nics.empty()) return {};
   const GpuRef gpu = placement_.members[member].gpu;
   auto best = context_.links.distance(gpu, group.nics.front());
   for (uint32_t nic : group.nics) best = std::min(best, context_.links.distance(gpu, nic));
@@ -42,8 +41,13 @@ uint32_t Loads::nic_of(uint32_t member, uint32_t channel) const {
   for (uint32_t nic : group.nics) {
     if (context_.links.distance(gpu, nic) == best) near.push_back(nic);
   }
+  return near;
+}
+
+uint32_t Loads::nic_of(uint32_t member, uint32_t channel) const {
+  const std::vector<uint32_t> near = near_nics(member);
   // GPUs that share several NICs take different ones.
-  return near[(gpu.gpu + channel) % near.size()];
+  return near.empty() ? 0 : near[(placement_.members[member].gpu.gpu + channel) % near.size()];
 }
 
 void Loads::hop(uint32_t from, uint32_t to, uint32_t nic_from, uint32_t nic_to, uint64_t flow,
@@ -159,16 +163,27 @@ std::vector<LinkWeight> Loads::pair(uint32_t from, uint32_t to, uint32_t weight)
 }
 
 std::vector<LinkWeight> Loads::all_pairs(double& unit) const {
-  std::map<LinkId, double> load;
-  std::vector<LinkId> route;
+  // Per link, not per pair: what a card or an uplink carries is counted, whoever it is for.
   const auto members = static_cast<uint32_t>(placement_.members.size());
+  std::vector<std::vector<uint32_t>> near(members);
+  for (uint32_t m = 0; m < members; ++m) near[m] = near_nics(m);
+  const auto nic = [&](uint32_t m, uint32_t channel) {
+    return near[m].empty() ? 0u
+                           : near[m][(placement_.members[m].gpu.gpu + channel) % near[m].size()];
+  };
+  std::vector<double> crossings(context_.links.size(), 0);
+  std::vector<LinkId> route;
   for (uint32_t a = 0; a < members; ++a) {
     for (uint32_t b = 0; b < members; ++b) {
       if (a == b) continue;
       route.clear();
-      hop(a, b, nic_of(a, b), nic_of(b, a), a, route);
-      for (LinkId link : route) load[link] += 1;
+      hop(a, b, nic(a, b), nic(b, a), a, route);
+      for (LinkId link : route) crossings[link] += 1;
     }
+  }
+  std::vector<std::pair<LinkId, double>> load;
+  for (LinkId link = 0; link < crossings.size(); ++link) {
+    if (crossings[link] > 0) load.emplace_back(link, crossings[link]);
   }
   double most = 1;
   for (const auto& [link, pairs] : load) most = std::max(most, pairs);
@@ -178,6 +193,60 @@ std::vector<LinkWeight> Loads::all_pairs(double& unit) const {
     out.push_back({link, static_cast<uint32_t>(std::max(1.0, std::nearbyint(pairs / unit)))});
   }
   return out;
+}
+
+std::vector<Loads::Edge> Loads::ring_edges(int channel) const {
+  const auto& ring = graphs_.rings[static_cast<size_t>(channel) % graphs_.rings.size()];
+  const auto flow = static_cast<uint64_t>(channel);
+  std::vector<Edge> out;
+  const auto add = [&](uint32_t from, uint32_t to, uint32_t nic_from, uint32_t nic_to) {
+    std::vector<LinkId> route;
+    if (from != to) hop(from, to, nic_from, nic_to, flow, route);
+    out.push_back({from, to, count(route)});
+  };
+  for (size_t g = 0; g < ring.size(); ++g) {
+    const NodePath& here = ring[g];
+    const NodePath& next = ring[(g + 1) % ring.size()];
+    for (size_t i = 1; i < here.members.size(); ++i) {
+      add(here.members[i - 1], here.members[i], 0, 0);
+    }
+    add(here.members.back(), next.members.front(), here.nic, next.nic);
+  }
+  return out;
+}
+
+std::vector<Loads::Edge> Loads::tree_edges(int channel, bool nodes_only) const {
+  const auto& paths = graphs_.rings[static_cast<size_t>(channel) % graphs_.rings.size()];
+  const int nodes = static_cast<int>(placement_.groups.size());
+  std::vector<Edge> out;
+  const auto add = [&](uint32_t a, uint32_t b, uint32_t nic_a, uint32_t nic_b, uint64_t flow) {
+    std::vector<LinkId> up, down;
+    hop(a, b, nic_a, nic_b, flow, up);
+    hop(b, a, nic_b, nic_a, flow, down);
+    out.push_back({a, b, count(up)});
+    out.push_back({b, a, count(down)});
+  };
+  for (int n = 0; n < nodes; ++n) {
+    const TreeNode tree = binary_tree(n, nodes, channel % 2);
+    if (tree.up < 0) continue;
+    const NodePath& here = paths[static_cast<size_t>(n)];
+    const NodePath& parent = paths[static_cast<size_t>(tree.up)];
+    add(here.members.front(), parent.members.front(), here.nic, parent.nic,
+        static_cast<uint64_t>(channel));
+  }
+  if (nodes_only) return out;
+  for (const NodePath& path : paths) {
+    for (size_t i = 1; i < path.members.size(); ++i) {
+      add(path.members[i], path.members[i - 1], 0, 0, 0);
+    }
+  }
+  return out;
+}
+
+std::vector<LinkWeight> Loads::exchange(uint32_t from, uint32_t to) const {
+  std::vector<LinkId> route;
+  hop(from, to, nic_of(from, to), nic_of(to, from), from, route);
+  return count(route);
 }
 
 }  // namespace rehearse::sim

@@ -30,10 +30,23 @@ class Loads {
 
   static constexpr uint32_t kMostWeight = 256;
 
+  // The same hop by hop, for messages. Links carry weight 1 per crossing.
+  struct Edge {
+    uint32_t from = 0, to = 0;  // members
+    std::vector<LinkWeight> links;
+  };
+  // One channel's ring from its first member on, closing hop included.
+  [[nodiscard]] std::vector<Edge> ring_edges(int channel) const;
+  // One channel's tree, each edge up and down; `nodes_only`: those between nodes.
+  [[nodiscard]] std::vector<Edge> tree_edges(int channel, bool nodes_only) const;
+  // From one member to another as in an all-to-all.
+  [[nodiscard]] std::vector<LinkWeight> exchange(uint32_t from, uint32_t to) const;
+
  private:
   void hop(uint32_t from, uint32_t to, uint32_t nic_from, uint32_t nic_to, uint64_t flow,
            std::vector<platforms::LinkId>& route) const;
   void tree_edge(int c, size_t node_a, size_t node_b, std::vector<platforms::LinkId>& route) const;
+  [[nodiscard]] std::vector<uint32_t> near_nics(uint32_t member) const;
   [[nodiscard]] uint32_t nic_of(uint32_t member, uint32_t channel) const;
   [[nodiscard]] size_t group_of(uint32_t member) const;
 

@@ -31,6 +31,12 @@ struct FlowLoad {
   BytesPerSec cap = 0;
 };
 
+// A message from member to member.
+struct HopLoad {
+  uint32_t from = 0, to = 0;
+  FlowLoad load;
+};
+
 // A call of all members together.
 struct CallTraffic {
   // From the arrival of the last member to the start of the flows: all that does not depend on how
@@ -41,6 +47,11 @@ struct CallTraffic {
   int channels = 0;
   // For busbw: bytes * factor / time (nccl-tests' definition).
   double bus_bytes = 0;
+  // Rooted calls and pairs: the messages they are made of, for members that do not come together.
+  // Broadcast and reduce: a chain, in the order the data goes.
+  std::vector<HopLoad> hops{};
+  Bytes hop_bytes = 0;  // payload of one of them
+  Bytes credit = 0;     // payload that fits into the buffers between a sender and its receiver
 };
 
 // Why a communicator does not use the best transport its nodes offer.

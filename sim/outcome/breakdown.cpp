@@ -10,6 +10,7 @@
 #include <array>
 
 #include "sim/outcome/outcome.hpp"
+#include "sim/replay/starts.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -61,14 +62,16 @@ void fill_rank(const Evidence& evidence, size_t r, Nanos begin, Nanos finish, Na
     if (!rank.on_gpu(l)) continue;
     Nanos free = 0;
     for (OpId op = rank.lane_begin[l]; op < rank.lane_begin[l + 1] && end[op] >= 0; ++op) {
-      Nanos start = end[op] - rank.duration[op];
+      Nanos start = start_of(rank, end, l, op);
       if (rank.call[op] == kNoCall) {
         add(edges, kCompute, start, end[op], begin, finish);
       } else {
         start = evidence.replayed.arrival[r][rank.call[op]];
         const Meeting& meeting =
             evidence.replayed.meetings[evidence.replayed.meeting_of[r][rank.call[op]]];
-        const Nanos moving = std::clamp(meeting.last_arrival, start, end[op]);
+        // Who left before the last had come did not wait for it.
+        const Nanos moving =
+            meeting.last_arrival > end[op] ? start : std::max(start, meeting.last_arrival);
         add(edges, kWait, start, moving, begin, finish);
         add(edges, kTransfer, moving, end[op], begin, finish);
       }

@@ -67,17 +67,22 @@ void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
     if (rank->call[op] != kNoCall) {
       const uint32_t id = replayed.meeting_of[r][rank->call[op]];
       const Meeting& meeting = replayed.meetings[id];
-      const Nanos moving = at - meeting.last_arrival;
+      // Who left before the last had come was held up by itself.
+      const bool ahead = meeting.last_arrival > at;
+      const Nanos since = ahead ? replayed.arrival[r][rank->call[op]] : meeting.last_arrival;
+      const Nanos moving = at - since;
       const uint32_t shape = replayed.shape_of[id];
       operations[std::string(name_of(meeting.call.collective)) + " " +
                  evidence.program.communicators[meeting.communicator].description] += moving;
       if (const LinkId link = replayed.shapes[shape].bottleneck; link != platforms::kNoLink) {
         links[evidence.links[link].name] += moving;
       }
-      at = meeting.last_arrival;
-      r = meeting.last_arriver;
-      op = meeting.last_op;
-      rank = &evidence.program.ranks[r];
+      at = since;
+      if (!ahead) {
+        r = meeting.last_arriver;
+        op = meeting.last_op;
+        rank = &evidence.program.ranks[r];
+      }
     }
     // What released this operation?
     const auto lane = std::upper_bound(rank->lane_begin.begin(), rank->lane_begin.end(), op) -

@@ -18,7 +18,7 @@
 #include "base/text.hpp"
 #include "sim/outcome/outcome.hpp"
 #include "sim/outcome/watchdog.hpp"
-#include "sim/replay/meetings.hpp"
+#include "sim/replay/agreement.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -51,7 +51,7 @@ std::vector<Stuck> find_stuck(const Evidence& evidence) {
       known[at->first].insert(r);
       if (replayed.arrival[r][c] < 0) {
         at->second.coming.push_back(r);
-      } else {
+      } else if (replayed.end[r][evidence.program.ranks[r].call_op[c]] < 0) {
         at->second.present.push_back(r);
         at->second.calls.emplace(r, evidence.program.ranks[r].calls[c]);
       }
@@ -59,6 +59,7 @@ std::vector<Stuck> find_stuck(const Evidence& evidence) {
   }
   std::vector<Stuck> out;
   for (auto& [id, call] : stuck) {
+    if (call.present.empty()) continue;  // those who came have done their part and left
     const Meeting& meeting = replayed.meetings[id];
     const auto& members = evidence.program.communicators[meeting.communicator].members;
     for (size_t m = 0; m < members.size(); ++m) {

@@ -73,6 +73,7 @@ pb::Outcome make_outcome(const Scenario& scenario, const Evidence& evidence) {
     out.set_verdict(pb::HANG);
     fill_hang(evidence, scenario.document.launch(), out);
   }
+  fill_disagreement(evidence, scenario.document.launch(), out);
   add_findings(scenario.findings, out);
   add_findings(evidence.program.findings, out);
   add_fallbacks(evidence, out);

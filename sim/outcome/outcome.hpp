@@ -39,6 +39,11 @@ void fill_critical_path(const Evidence& evidence, pb::Outcome& out);
 // members that disagree, or the cycle), and what the framework's watchdog prints.
 void fill_hang(const Evidence& evidence, const pb::Launch& launch, pb::Outcome& out);
 
+// Members that came to one call with different types, reductions, sizes or roots: wrong numbers
+// where it ended all the same (wrong-semantics), an error where the framework compares what NCCL
+// does not (Horovod; TORCH_DISTRIBUTED_DEBUG=DETAIL). After verdict and hang.
+void fill_disagreement(const Evidence& evidence, const pb::Launch& launch, pb::Outcome& out);
+
 // A run that ended but waited a lot for always the same ranks.
 void fill_stragglers(const Evidence& evidence, const std::vector<Nanos>& ends, pb::Outcome& out);
 

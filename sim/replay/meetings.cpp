@@ -2,7 +2,6 @@
 #include "sim/replay/meetings.hpp"
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 
 namespace rehearse::sim {
@@ -17,91 +16,136 @@ uint32_t present_members(const traces::Program& program, const traces::Communica
   return n;
 }
 
-// Position of a rank among a communicator's members; -1: not a member.
-int member_index(const traces::Communicator& communicator, traces::RankId rank) {
-  const auto at = std::find(communicator.members.begin(), communicator.members.end(), rank);
-  return at == communicator.members.end() ? -1
-                                          : static_cast<int>(at - communicator.members.begin());
-}
+// A send or recv, by what it meets with.
+struct Pair {
+  uint32_t communicator, sender, receiver;
+  int64_t sequence;
+  uint32_t rank, call;
+  [[nodiscard]] auto key() const { return std::tie(communicator, sender, receiver, sequence); }
+};
+
+class Arranger {
+ public:
+  Arranger(const traces::Program& program, Replayed& out) : program_(program), out_(out) {}
+
+  void arrange() {
+    out_.meeting_of.resize(program_.ranks.size());
+    for (size_t r = 0; r < program_.ranks.size(); ++r) {
+      out_.meeting_of[r].assign(program_.ranks[r].calls.size(), UINT32_MAX);
+    }
+    collectives();
+    pairs();
+    list_calls();
+  }
+
+ private:
+  // Sequence numbers come from outside: they name meetings, they do not size tables.
+  void collectives() {
+    std::vector<std::vector<int64_t>> sequences(program_.communicators.size());
+    for (const auto& rank : program_.ranks) {
+      for (const Call& call : rank.calls) {
+        if (traces::is_point_to_point(call.collective)) continue;
+        std::vector<int64_t>& known = sequences[call.communicator];
+        if (known.empty() || known.back() < call.sequence) {
+          known.push_back(call.sequence);
+        } else if (!std::binary_search(known.begin(), known.end(), call.sequence)) {
+          known.insert(std::lower_bound(known.begin(), known.end(), call.sequence), call.sequence);
+        }
+      }
+    }
+    std::vector<uint32_t> first(sequences.size(), 0);
+    for (size_t c = 0; c < sequences.size(); ++c) {
+      first[c] = static_cast<uint32_t>(out_.meetings.size());
+      if (sequences[c].empty()) continue;
+      const uint32_t present = present_members(program_, program_.communicators[c]);
+      for (int64_t sequence : sequences[c]) add(static_cast<uint32_t>(c), sequence, present);
+    }
+    for (size_t r = 0; r < program_.ranks.size(); ++r) {
+      const auto& calls = program_.ranks[r].calls;
+      for (size_t i = 0; i < calls.size(); ++i) {
+        if (traces::is_point_to_point(calls[i].collective)) continue;
+        const std::vector<int64_t>& known = sequences[calls[i].communicator];
+        const auto at = std::lower_bound(known.begin(), known.end(), calls[i].sequence);
+        out_.meeting_of[r][i] =
+            first[calls[i].communicator] + static_cast<uint32_t>(at - known.begin());
+      }
+    }
+  }
+
+  void pairs() {
+    std::vector<Pair> all;
+    for (uint32_t r = 0; r < program_.ranks.size(); ++r) {
+      const traces::RankProgram& rank = program_.ranks[r];
+      for (uint32_t i = 0; i < rank.calls.size(); ++i) {
+        const Call& call = rank.calls[i];
+        if (!traces::is_point_to_point(call.collective)) continue;
+        const auto self = static_cast<uint32_t>(
+            std::max(0, member_index(program_.communicators[call.communicator], rank.rank)));
+        const auto peer = static_cast<uint32_t>(std::max(0, call.peer));
+        const bool send = call.collective == Collective::kSend;
+        all.push_back(
+            {call.communicator, send ? self : peer, send ? peer : self, call.sequence, r, i});
+      }
+    }
+    std::sort(all.begin(), all.end(), [](const Pair& a, const Pair& b) {
+      return a.key() != b.key() ? a.key() < b.key()
+                                : std::tie(a.rank, a.call) < std::tie(b.rank, b.call);
+    });
+    for (size_t i = 0; i < all.size(); ++i) {
+      const Pair& pair = all[i];
+      if (i == 0 || all[i - 1].key() != pair.key()) {
+        const auto& members = program_.communicators[pair.communicator].members;
+        const auto present = [&](uint32_t member) {
+          return member < members.size() && program_.find(members[member]) >= 0;
+        };
+        const bool both =
+            pair.sender != pair.receiver && present(pair.sender) && present(pair.receiver);
+        add(pair.communicator, pair.sequence, both ? 2 : 1);
+      }
+      out_.meeting_of[pair.rank][pair.call] = static_cast<uint32_t>(out_.meetings.size() - 1);
+    }
+  }
+
+  void add(uint32_t communicator, int64_t sequence, uint32_t expected) {
+    Meeting meeting;
+    meeting.communicator = communicator;
+    meeting.sequence = sequence;
+    meeting.expected = expected;
+    out_.meetings.push_back(meeting);
+  }
+
+  void list_calls() {
+    out_.calls_begin.assign(out_.meetings.size() + 1, 0);
+    for (const auto& meetings : out_.meeting_of) {
+      for (uint32_t id : meetings) ++out_.calls_begin[id + 1];
+    }
+    for (size_t id = 0; id < out_.meetings.size(); ++id) {
+      out_.calls_begin[id + 1] += out_.calls_begin[id];
+    }
+    out_.calls_of.resize(out_.calls_begin.back());
+    std::vector<uint32_t> next(out_.calls_begin.begin(), out_.calls_begin.end() - 1);
+    for (uint32_t r = 0; r < out_.meeting_of.size(); ++r) {
+      for (uint32_t c = 0; c < out_.meeting_of[r].size(); ++c) {
+        out_.calls_of[next[out_.meeting_of[r][c]]++] = {r, c};
+      }
+    }
+  }
+
+  const traces::Program& program_;
+  Replayed& out_;
+};
 
 }  // namespace
 
-bool agree(const Call& a, const Call& b) {
-  if (traces::is_point_to_point(a.collective))
-    return a.bytes_in == b.bytes_out || a.bytes_out == b.bytes_in;
-  if (a.collective != b.collective) return false;
-  switch (a.collective) {
-    case Collective::kAllReduce:
-    case Collective::kAllGather:
-    case Collective::kReduceScatter:
-      return a.bytes_in == b.bytes_in && a.bytes_out == b.bytes_out;
-    case Collective::kBroadcast:
-    case Collective::kReduce:
-      return a.peer == b.peer &&
-             std::max(a.bytes_in, a.bytes_out) == std::max(b.bytes_in, b.bytes_out);
-    default:
-      return true;  // sizes may differ by rank
-  }
+int member_index(const traces::Communicator& communicator, traces::RankId rank) {
+  const auto& members = communicator.members;
+  auto at = std::lower_bound(members.begin(), members.end(), rank);
+  if (at == members.end() || *at != rank) at = std::find(members.begin(), members.end(), rank);
+  return at == members.end() ? -1 : static_cast<int>(at - members.begin());
 }
 
 void arrange_meetings(const traces::Program& program, Replayed& out) {
-  const size_t communicators = program.communicators.size();
-  // Sequence numbers come from outside: they name meetings, they do not size tables.
-  std::vector<std::vector<int64_t>> sequences(communicators);
-  for (const auto& rank : program.ranks) {
-    for (const Call& call : rank.calls) {
-      if (traces::is_point_to_point(call.collective)) continue;
-      std::vector<int64_t>& known = sequences[call.communicator];
-      if (known.empty() || known.back() < call.sequence) {
-        known.push_back(call.sequence);
-      } else if (!std::binary_search(known.begin(), known.end(), call.sequence)) {
-        known.insert(std::lower_bound(known.begin(), known.end(), call.sequence), call.sequence);
-      }
-    }
-  }
-  std::vector<uint32_t> first(communicators, 0);
-  for (size_t c = 0; c < communicators; ++c) {
-    first[c] = static_cast<uint32_t>(out.meetings.size());
-    const uint32_t present = present_members(program, program.communicators[c]);
-    for (int64_t sequence : sequences[c]) {
-      Meeting meeting;
-      meeting.communicator = static_cast<uint32_t>(c);
-      meeting.sequence = sequence;
-      meeting.expected = present;
-      out.meetings.push_back(meeting);
-    }
-  }
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t, int64_t>, uint32_t> pairs;
-  out.meeting_of.resize(program.ranks.size());
-  for (size_t r = 0; r < program.ranks.size(); ++r) {
-    const traces::RankProgram& rank = program.ranks[r];
-    for (const Call& call : rank.calls) {
-      const traces::Communicator& communicator = program.communicators[call.communicator];
-      if (!traces::is_point_to_point(call.collective)) {
-        const std::vector<int64_t>& known = sequences[call.communicator];
-        const auto at = std::lower_bound(known.begin(), known.end(), call.sequence);
-        out.meeting_of[r].push_back(first[call.communicator] +
-                                    static_cast<uint32_t>(at - known.begin()));
-        continue;
-      }
-      const auto self = static_cast<uint32_t>(std::max(0, member_index(communicator, rank.rank)));
-      const auto peer = static_cast<uint32_t>(std::max(0, call.peer));
-      const bool send = call.collective == Collective::kSend;
-      const auto key =
-          std::make_tuple(call.communicator, send ? self : peer, send ? peer : self, call.sequence);
-      const auto [at, fresh] = pairs.emplace(key, static_cast<uint32_t>(out.meetings.size()));
-      if (fresh) {
-        Meeting meeting;
-        meeting.communicator = call.communicator;
-        meeting.sequence = call.sequence;
-        const bool both = peer < communicator.members.size() &&
-                          program.find(communicator.members[peer]) >= 0 && peer != self;
-        meeting.expected = both ? 2 : 1;
-        out.meetings.push_back(meeting);
-      }
-      out.meeting_of[r].push_back(at->second);
-    }
-  }
+  Arranger(program, out).arrange();
 }
 
 }  // namespace rehearse::sim

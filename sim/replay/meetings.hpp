@@ -6,12 +6,13 @@
 
 namespace rehearse::sim {
 
-// Fills `meetings` and `meeting_of` of `out`. Collectives meet by (communicator, sequence); a send
-// and a recv by (communicator, sender, receiver, sequence among those). Members that the program
-// does not hold are taken to be on time.
+// Fills `meetings`, `meeting_of` and the calls of each meeting of `out`. Collectives meet by
+// (communicator, sequence); a send and a recv by (communicator, sender, receiver, sequence among
+// those). Members that the program does not hold are taken to be on time.
 void arrange_meetings(const traces::Program& program, Replayed& out);
 
-// Do two members' views of one collective agree, as NCCL needs them to?
-[[nodiscard]] bool agree(const traces::Call& a, const traces::Call& b);
+// Position of a rank among a communicator's members; -1: not a member. Logarithmic when members
+// ascend.
+[[nodiscard]] int member_index(const traces::Communicator& communicator, traces::RankId rank);
 
 }  // namespace rehearse::sim

@@ -2,206 +2,158 @@
 #include "sim/replay/replay.hpp"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
+#include <unordered_map>
 
+#include "sim/replay/agreement.hpp"
+#include "sim/replay/contention.hpp"
 #include "sim/replay/meetings.hpp"
+#include "sim/replay/rank_lanes.hpp"
+#include "sim/replay/rooted.hpp"
+#include "sim/replay/shapes.hpp"
 
 namespace rehearse::sim {
 namespace {
 
 using traces::Call;
-using traces::kNoCall;
-using traces::LaneId;
 using traces::Program;
 using traces::RankProgram;
 
-// Where a lane stands.
-struct LaneState {
-  OpId cursor = 0;
-  OpId last = 0;
-  Nanos free = 0;           // when the operation before the cursor ended
-  OpId waits_for = 0;       // blocked until this operation has ended
-  uint32_t calls_open = 0;  // calls of the group at the cursor that have not ended
-  enum : uint8_t { kRunnable, kWaitsForOp, kInCall, kDone } state = kRunnable;
-};
+// Tags of timers and flows: what for (4 bits), part (28 bits), meeting or rank (32 bits).
+enum class Tag : uint64_t { kWhole, kHop, kMessage, kLateMember, kWake, kDirector, kBegin };
+constexpr uint64_t kMeetingMask = 0xffffffff;
+constexpr uint64_t kPartMask = 0xfffffff;
 
-// The distinct calls: each has its traffic declared once.
-struct Shape {
-  Nanos latency = 0;
-  std::vector<std::pair<RouteId, double>> flows;
-};
+constexpr uint64_t tag_of(Tag what, uint64_t part, uint64_t id) {
+  return static_cast<uint64_t>(what) << 60 | (part & kPartMask) << 32 | id;
+}
 
-class Evaluator final : public FabricListener {
+class Evaluator final : public FabricListener, public Stage {
  public:
-  Evaluator(const Program& program, const TrafficOf& traffic, std::span<const BytesPerSec> capacity,
-            Fabric& fabric, Reporter& reporter)
-      : program_(program),
-        traffic_(traffic),
-        capacity_(capacity),
-        fabric_(fabric),
-        reporter_(reporter) {}
+  Evaluator(const Program& program, const ReplayOptions& options, Fabric& fabric,
+            Reporter& reporter)
+      : program_(program), options_(options), fabric_(fabric), reporter_(reporter) {}
 
   Result<Replayed> run() {
     arrange_meetings(program_, out_);
-    RH_TRY(bool declared, declare_traffic());
-    (void)declared;
-    set_up_lanes();
-    for (size_t r = 0; r < lanes_.size(); ++r) advance(r);
+    RH_TRY(shapes_, declare_shapes(program_, options_, fabric_, out_));
+    if (options_.director != nullptr) {
+      options_.director->declare(fabric_);
+      fabric_.timer(0, tag_of(Tag::kBegin, 0, 0));
+    }
+    set_up();
+    for (size_t r = 0; r < lanes_.size(); ++r) settle(r);
     if (auto done = fabric_.run(*this); !done) return tl::unexpected(done.error());
-    if (too_long_) return tl::unexpected(run_too_long().error());
     if (reporter_.interrupted()) return fail(Code::kInterrupted, "stopped");
-    finish();
+    if (!finish()) return tl::unexpected(run_too_long().error());
     return std::move(out_);
   }
 
+  // Stage.
+  [[nodiscard]] Nanos now() const override { return fabric_.now(); }
+  void timer(Nanos when, uint64_t tag) override {
+    fabric_.timer(when, static_cast<uint64_t>(Tag::kDirector) << 60 | tag);
+  }
+  bool set_capacity(LinkId link, BytesPerSec capacity) override {
+    return fabric_.set_capacity(link, capacity);
+  }
+  void start_flow(RouteId route, double bytes, uint64_t tag) override {
+    ++foreign_flows_;
+    fabric_.start(route, bytes, static_cast<uint64_t>(Tag::kDirector) << 60 | tag);
+  }
+  void set_gpu_speed(size_t r, double speed) override {
+    lanes_[r].set_rate(now(), {std::max(0.0, speed), lanes_[r].rate().beside});
+    settle(r);
+  }
+  void stop_rank(size_t r) override {
+    lanes_[r].stop(now());
+    const RankProgram& rank = program_.ranks[r];
+    for (size_t c = 0; c < rank.calls.size(); ++c) {
+      if (out_.arrival[r][c] < 0 || out_.end[r][rank.call_op[c]] >= 0) continue;
+      const uint32_t id = out_.meeting_of[r][c];
+      out_.meetings[id].halted = true;
+      for (Tag what : {Tag::kWhole, Tag::kHop, Tag::kMessage}) {
+        fabric_.halt(uint64_t{0xf} << 60 | kMeetingMask, tag_of(what, 0, id));
+      }
+    }
+  }
+  [[nodiscard]] bool idle() const override {
+    return fabric_.in_flight() <= foreign_flows_ &&
+           std::all_of(wake_.begin(), wake_.end(), [&](Nanos at) { return at <= now(); });
+  }
+
  private:
-  // Every route must be known before the fabric runs.
-  Result<bool> declare_traffic() {
-    out_.shape_of.assign(out_.meetings.size(), UINT32_MAX);
-    std::map<std::tuple<uint32_t, int, Bytes, Bytes, int, int, uint32_t>, uint32_t> known;
-    for (size_t r = 0; r < program_.ranks.size(); ++r) {
-      const RankProgram& rank = program_.ranks[r];
-      for (size_t c = 0; c < rank.calls.size(); ++c) {
-        uint32_t& shape = out_.shape_of[out_.meeting_of[r][c]];
-        if (shape != UINT32_MAX) continue;
-        const auto [call, member] = as_sent(rank.calls[c], rank.rank);
-        const auto key =
-            std::make_tuple(call.communicator, static_cast<int>(call.collective), call.bytes_in,
-                            call.bytes_out, static_cast<int>(call.dtype), call.peer, member);
-        const auto [at, fresh] = known.emplace(key, static_cast<uint32_t>(shapes_.size()));
-        shape = at->second;
-        if (!fresh) continue;
-        RH_TRY(CallTraffic traffic, traffic_(call, member));
-        add_shape(call, traffic);
-      }
-    }
-    return true;
-  }
-
-  // A recv as its sender sees it, and the member who sends; collectives as they are.
-  [[nodiscard]] std::pair<Call, uint32_t> as_sent(Call call, traces::RankId rank) const {
-    if (!traces::is_point_to_point(call.collective)) return {call, 0};
-    const auto& members = program_.communicators[call.communicator].members;
-    const auto at = std::find(members.begin(), members.end(), rank);
-    auto self = static_cast<int32_t>(at - members.begin());
-    if (call.collective == traces::Collective::kRecv) {
-      call.collective = traces::Collective::kSend;
-      std::swap(self, call.peer);
-    }
-    call.bytes_in = call.bytes_out = std::max(call.bytes_in, call.bytes_out);
-    return {call, static_cast<uint32_t>(self)};
-  }
-
-  void add_shape(const Call& call, const CallTraffic& traffic) {
-    Shape shape;
-    shape.latency = traffic.latency;
-    Replayed::Shape report;
-    report.communicator = call.communicator;
-    report.algorithm = traffic.algorithm;
-    report.bus_bytes = traffic.bus_bytes;
-    report.bytes = static_cast<double>(std::max(call.bytes_in, call.bytes_out));
-    double slowest = 0;
-    for (const FlowLoad& flow : traffic.flows) {
-      shape.flows.emplace_back(fabric_.add_route(flow.links, {flow.cap, call.communicator}),
-                               flow.bytes);
-      for (const LinkWeight& use : flow.links) {
-        const double time = flow.bytes * use.weight / capacity_[use.link];
-        if (time > slowest) {
-          slowest = time;
-          report.bottleneck = use.link;
-        }
-      }
-    }
-    shapes_.push_back(std::move(shape));
-    out_.shapes.push_back(std::move(report));
-  }
-
-  void set_up_lanes() {
-    lanes_.resize(program_.ranks.size());
-    out_.end.resize(program_.ranks.size());
-    out_.arrival.resize(program_.ranks.size());
-    for (size_t r = 0; r < program_.ranks.size(); ++r) {
+  void set_up() {
+    const size_t ranks = program_.ranks.size();
+    out_.end.resize(ranks);
+    out_.arrival.resize(ranks);
+    wake_.assign(ranks, -1);
+    resident_.assign(ranks, 0);
+    rated_.assign(ranks, false);
+    ended_.assign(ranks, false);
+    lanes_.reserve(ranks);
+    for (size_t r = 0; r < ranks; ++r) {
       const RankProgram& rank = program_.ranks[r];
       out_.end[r].assign(rank.size(), -1);
       out_.arrival[r].assign(rank.calls.size(), -1);
-      lanes_[r].resize(rank.lanes.size());
-      for (LaneId l = 0; l < rank.lanes.size(); ++l) {
-        lanes_[r][l].cursor = rank.lane_begin[l];
-        lanes_[r][l].last = rank.lane_begin[l + 1];
-      }
+      calls_left_.push_back(rank.calls.size());
+      const double beside = rate_beside_calls(rank, out_.meeting_of[r], out_.shape_of, shapes_);
+      rated_[r] = beside < 1 || options_.director != nullptr;
+      lanes_.emplace_back(rank, out_.end[r], rated_[r], beside);
     }
   }
 
-  // Advances all lanes of a rank as far as they go.
-  void advance(size_t r) {
-    bool moved = true;
-    while (moved) {
-      moved = false;
-      for (LaneState& lane : lanes_[r]) {
-        ++out_.lane_visits;
-        if (lane.state == LaneState::kWaitsForOp && out_.end[r][lane.waits_for] >= 0) {
-          lane.state = LaneState::kRunnable;
-        }
-        if (lane.state != LaneState::kRunnable) continue;
-        moved |= advance_lane(r, lane);
-      }
-    }
-  }
-
-  bool advance_lane(size_t r, LaneState& lane) {
-    const RankProgram& rank = program_.ranks[r];
-    std::vector<Nanos>& end = out_.end[r];
-    const OpId began = lane.cursor;
-    while (lane.cursor < lane.last) {
-      const OpId op = lane.cursor;
-      Nanos ready = lane.free;
-      for (OpId before : rank.predecessors(op)) {
-        if (end[before] < 0) {
-          lane.waits_for = before;
-          lane.state = LaneState::kWaitsForOp;
-          return lane.cursor != began;
-        }
-        ready = std::max(ready, end[before]);
-      }
-      if (ready + rank.gap[op] > kEndOfTime - rank.duration[op]) {
-        too_long_ = true;  // the lane stays here; run() says why
-        lane.state = LaneState::kDone;
-        return true;
-      }
-      ready += rank.gap[op];
-      if (rank.call[op] != kNoCall) {
-        enter_calls(r, lane, ready);
-        return true;
-      }
-      lane.free = end[op] = ready + rank.duration[op];
-      ++lane.cursor;
-    }
-    lane.state = LaneState::kDone;
-    return lane.cursor != began;
-  }
-
-  // All calls of one group start together; the lane goes on when all have ended.
-  void enter_calls(size_t r, LaneState& lane, Nanos ready) {
-    const RankProgram& rank = program_.ranks[r];
-    lane.state = LaneState::kInCall;
-    lane.free = ready;
-    lane.calls_open = 0;
-    const uint64_t group = rank.calls[rank.call[lane.cursor]].group;
-    OpId op = lane.cursor;
+  // Advances a rank as far as it goes by itself, and asks to be woken when it can go further.
+  void settle(size_t r) {
+    RankLanes& lanes = lanes_[r];
+    if (lanes.stopped()) return;
     do {
-      ++lane.calls_open;
-      ++op;
-    } while (group != 0 && op < lane.last && rank.call[op] != kNoCall &&
-             rank.calls[rank.call[op]].group == group);
-    const OpId past = op;
-    for (op = lane.cursor; op < past; ++op) arrive(r, op, ready);
+      if (calls_left_[r] == 0) lanes.want_all();
+      lanes.advance(now());
+    } while (enter_one(r));
+    Nanos next = lanes.next_wake(now());
+    if (options_.director != nullptr && lanes.done()) next = lanes.last_end();
+    if (next > now() && (wake_[r] <= now() || next < wake_[r])) {
+      wake_[r] = next;
+      fabric_.timer(next, tag_of(Tag::kWake, 0, r));
+    }
+    if (options_.director != nullptr && !ended_[r] && lanes.done() && next <= now()) {
+      ended_[r] = true;
+      if (++ranks_ended_ == lanes_.size()) fabric_.stop();
+    }
+  }
+
+  // Enters the first call whose time has come. Members of a call that nobody can leave before all
+  // are there may be counted ahead of time, as long as nothing can change when they come.
+  bool enter_one(size_t r) {
+    const RankProgram& rank = program_.ranks[r];
+    for (const RankLanes::AtCall& found : lanes_[r].at_call()) {
+      const RankLanes::AtCall at = found;
+      if (at.when > now() && (rated_[r] || !all_together(r, at))) continue;
+      if (at.when > kEndOfTime) continue;
+      lanes_[r].enter(at);
+      if (rank.on_gpu(at.lane)) {
+        resident_[r] += at.past - at.first;
+        if (rated_[r]) lanes_[r].set_rate(now(), {lanes_[r].rate().speed, true});
+      }
+      for (OpId op = at.first; op < at.past; ++op) arrive(r, op, at.when);
+      return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool all_together(size_t r, const RankLanes::AtCall& at) const {
+    for (OpId op = at.first; op < at.past; ++op) {
+      const uint32_t id = out_.meeting_of[r][program_.ranks[r].call[op]];
+      if (!shapes_[out_.shape_of[id]].hops.empty()) return false;
+    }
+    return true;
   }
 
   void arrive(size_t r, OpId op, Nanos when) {
     const RankProgram& rank = program_.ranks[r];
     const uint32_t index = rank.call[op];
     const uint32_t id = out_.meeting_of[r][index];
+    const DeclaredShape& shape = shapes_[out_.shape_of[id]];
     out_.arrival[r][index] = when;
     Meeting& meeting = out_.meetings[id];
     const Call& call = rank.calls[index];
@@ -211,7 +163,9 @@ class Evaluator final : public FabricListener {
       meeting.first_arrival = meeting.last_arrival = when;
     } else {
       if (meeting.arrived == 1) meeting.second_arriver = static_cast<uint32_t>(r);
-      if (!agree(meeting.call, call)) meeting.mismatch = true;
+      const Agreement agreed = agreement(meeting.call, call, shape.credit);
+      meeting.mismatch |= agreed == Agreement::kNeverEnds;
+      meeting.corrupt |= agreed == Agreement::kCorrupts;
     }
     ++meeting.arrived;
     meeting.first_arrival = std::min(meeting.first_arrival, when);
@@ -220,98 +174,223 @@ class Evaluator final : public FabricListener {
       meeting.last_arriver = static_cast<uint32_t>(r);
       meeting.last_op = op;
     }
+    if (meeting.mismatch || meeting.halted) return;
+    if (!shape.hops.empty()) return arrive_rooted(r, id, call);
     // Once only: a rank that comes twice to one meeting does not start it again.
-    if (meeting.arrived == meeting.expected && !meeting.mismatch) {
-      fabric_.timer(meeting.last_arrival + shapes_[out_.shape_of[id]].latency, id);
+    if (meeting.arrived == meeting.expected) {
+      fabric_.timer(meeting.last_arrival + shape.latency, tag_of(Tag::kWhole, 0, id));
     }
   }
 
-  void on_timer(uint64_t id) override {
+  void arrive_rooted(size_t r, uint32_t id, const Call& call) {
+    const DeclaredShape& shape = shapes_[out_.shape_of[id]];
+    auto at = rooted_.find(id);
+    if (at == rooted_.end()) {
+      at = rooted_.emplace(id, RootedCall(shape, call.collective, absent(call.communicator))).first;
+    }
+    RootedCall& rooted = at->second;
+    const uint32_t member = member_of(r, id);
+    rooted.arrive(member);
+    const std::vector<uint32_t> hops = rooted.take_startable();
+    const Nanos start = now() + shape.latency;
+    if (rooted.is_everything(hops) && !options_.messages) {
+      fabric_.timer(start, tag_of(Tag::kWhole, 0, id));
+    } else {
+      for (uint32_t hop : hops) fabric_.timer(start, tag_of(Tag::kHop, hop, id));
+    }
+    // All was there before this member: it only has to take it out of its buffer.
+    if (rooted.may_leave(member)) fabric_.timer(start, tag_of(Tag::kLateMember, member, id));
+  }
+
+  [[nodiscard]] std::vector<bool> absent(uint32_t communicator) const {
+    std::vector<bool> out;
+    for (traces::RankId rank : program_.communicators[communicator].members) {
+      out.push_back(program_.find(rank) < 0);
+    }
+    return out;
+  }
+
+  [[nodiscard]] uint32_t member_of(size_t r, uint32_t id) const {
+    return static_cast<uint32_t>(
+        std::max(0, member_index(program_.communicators[out_.meetings[id].communicator],
+                                 program_.ranks[r].rank)));
+  }
+
+  void on_timer(uint64_t tag) override {
+    if ((++events_ & 0xfff) == 0 && reporter_.interrupted()) return fabric_.stop();
+    const auto id = static_cast<uint32_t>(tag & kMeetingMask);
+    const auto part = static_cast<uint32_t>(tag >> 32 & kPartMask);
+    switch (static_cast<Tag>(tag >> 60)) {
+      case Tag::kWhole:
+        return start_whole(id);
+      case Tag::kHop: {
+        const DeclaredHop& hop = shapes_[out_.shape_of[id]].hops[part];
+        if (!out_.meetings[id].halted) fabric_.start(hop.route, hop.bytes, tag);
+        return;
+      }
+      case Tag::kLateMember:
+        return leave_those_who_may(id);
+      case Tag::kWake:
+        return settle(id);
+      case Tag::kDirector:
+        return options_.director->on_timer(*this, tag & ~(uint64_t{0xf} << 60));
+      case Tag::kBegin:
+        return options_.director->begin(*this);
+      case Tag::kMessage:
+        return;  // flows only
+    }
+  }
+
+  void start_whole(uint32_t id) {
     Meeting& meeting = out_.meetings[id];
-    const Shape& shape = shapes_[out_.shape_of[id]];
+    if (meeting.halted) return;
+    const DeclaredShape& shape = shapes_[out_.shape_of[id]];
+    if (!shape.plan.route.empty()) return start_messages(id, shape.plan);
     meeting.flows_left = static_cast<uint32_t>(shape.flows.size());
-    if (meeting.flows_left == 0) return complete(static_cast<uint32_t>(id));
-    for (const auto& [route, bytes] : shape.flows) fabric_.start(route, bytes, id);
+    if (meeting.flows_left == 0) return whole_ended(id);
+    for (const auto& [route, bytes] : shape.flows) {
+      fabric_.start(route, bytes, tag_of(Tag::kWhole, 0, id));
+    }
   }
 
-  void on_flow_end(uint64_t id) override {
-    if (--out_.meetings[id].flows_left == 0) complete(static_cast<uint32_t>(id));
+  void start_messages(uint32_t id, const DeclaredPlan& plan) {
+    out_.meetings[id].flows_left = static_cast<uint32_t>(plan.route.size());
+    waits_[id] = plan.waits;
+    for (uint32_t m = 0; m < plan.route.size(); ++m) {
+      if (plan.waits[m] == 0) start_message(id, plan, m);
+    }
   }
 
-  void complete(uint32_t id) {
+  void start_message(uint32_t id, const DeclaredPlan& plan, uint32_t m) {
+    fabric_.start(plan.route[m], plan.bytes[m], tag_of(Tag::kMessage, m, id));
+  }
+
+  void message_ended(uint32_t id, uint32_t m) {
+    const DeclaredPlan& plan = shapes_[out_.shape_of[id]].plan;
+    std::vector<uint32_t>& waits = waits_[id];
+    for (uint32_t i = plan.next_begin[m]; i < plan.next_begin[m + 1]; ++i) {
+      if (--waits[plan.next[i]] == 0) start_message(id, plan, plan.next[i]);
+    }
+    if (--out_.meetings[id].flows_left > 0) return;
+    waits_.erase(id);
+    whole_ended(id);
+  }
+
+  void on_flow_end(uint64_t tag) override {
+    const auto id = static_cast<uint32_t>(tag & kMeetingMask);
+    switch (static_cast<Tag>(tag >> 60)) {
+      case Tag::kWhole:
+        if (--out_.meetings[id].flows_left == 0) whole_ended(id);
+        return;
+      case Tag::kHop:
+        // Gone when only members that the program does not hold were left.
+        if (const auto at = rooted_.find(id); at != rooted_.end()) {
+          at->second.hop_ended(static_cast<uint32_t>(tag >> 32 & kPartMask));
+          leave_those_who_may(id);
+        }
+        return;
+      case Tag::kMessage:
+        return message_ended(id, static_cast<uint32_t>(tag >> 32 & kPartMask));
+      case Tag::kDirector:
+        --foreign_flows_;
+        return options_.director->on_flow_end(*this, tag & ~(uint64_t{0xf} << 60));
+      default:
+        return;
+    }
+  }
+
+  void whole_ended(uint32_t id) {
+    if (const auto at = rooted_.find(id); at != rooted_.end()) {
+      at->second.all_hops_ended();
+      return leave_those_who_may(id);
+    }
+    for (uint32_t i = out_.calls_begin[id]; i < out_.calls_begin[id + 1]; ++i) {
+      leave(out_.calls_of[i], id);
+    }
+  }
+
+  void leave_those_who_may(uint32_t id) {
+    for (uint32_t i = out_.calls_begin[id]; i < out_.calls_begin[id + 1]; ++i) {
+      const auto at = rooted_.find(id);
+      if (at == rooted_.end()) return;  // the last has gone
+      const MeetingCall call = out_.calls_of[i];
+      if (at->second.may_leave(member_of(call.rank, id))) leave(call, id);
+    }
+  }
+
+  void leave(MeetingCall who, uint32_t id) {
+    const size_t r = who.rank;
+    const RankProgram& rank = program_.ranks[r];
+    const OpId op = rank.call_op[who.call];
+    if (out_.arrival[r][who.call] < 0 || out_.end[r][op] >= 0 || lanes_[r].stopped()) return;
+    lanes_[r].leave(op, now());
+    --calls_left_[r];
+    if (rank.on_gpu(lanes_[r].lane_of(op)) && --resident_[r] == 0 && rated_[r]) {
+      lanes_[r].set_rate(now(), {lanes_[r].rate().speed, false});
+    }
+    if (++out_.meetings[id].left == out_.meetings[id].expected) end_meeting(id);
+    settle(r);
+  }
+
+  void end_meeting(uint32_t id) {
     Meeting& meeting = out_.meetings[id];
-    meeting.end = fabric_.now();
+    meeting.end = now();
+    rooted_.erase(id);
     Replayed::Shape& shape = out_.shapes[out_.shape_of[id]];
     ++shape.calls;
     shape.time += meeting.end - meeting.last_arrival;
-    if (traces::is_point_to_point(meeting.call.collective)) {
-      leave_call(meeting.first_arriver, id, meeting.end);
-      if (meeting.second_arriver != UINT32_MAX) leave_call(meeting.second_arriver, id, meeting.end);
-    } else {
-      for (traces::RankId member : program_.communicators[meeting.communicator].members) {
-        const int r = program_.find(member);
-        if (r >= 0) leave_call(static_cast<size_t>(r), id, meeting.end);
-      }
-    }
-    ++meetings_done_;
-    if (meetings_done_ % 256 == 0)
+    if (++meetings_done_ % 256 == 0) {
       reporter_.progress("collectives", meetings_done_, out_.meetings.size());
-  }
-
-  void leave_call(size_t r, uint32_t id, Nanos when) {
-    const RankProgram& rank = program_.ranks[r];
-    bool left = false;
-    for (LaneState& lane : lanes_[r]) {
-      if (lane.state != LaneState::kInCall) continue;
-      for (OpId op = lane.cursor; op < lane.last && rank.call[op] != kNoCall; ++op) {
-        if (out_.meeting_of[r][rank.call[op]] != id) {
-          if (rank.calls[rank.call[op]].group == 0) break;
-          continue;
-        }
-        if (out_.end[r][op] >= 0 || out_.arrival[r][rank.call[op]] < 0) break;
-        out_.end[r][op] = when;
-        lane.free = std::max(lane.free, when);
-        left = true;
-        if (--lane.calls_open == 0) {
-          while (lane.cursor < lane.last && out_.end[r][lane.cursor] >= 0) ++lane.cursor;
-          lane.state = LaneState::kRunnable;
-        }
-        break;
-      }
     }
-    if (left) advance(r);
   }
 
-  void finish() {
+  // False: something would end after the end of time.
+  bool finish() {
     out_.completed = true;
-    out_.end_time = fabric_.now();
-    for (size_t r = 0; r < lanes_.size(); ++r) {
-      for (const LaneState& lane : lanes_[r]) {
-        out_.completed &= lane.state == LaneState::kDone;
-        out_.end_time = std::max(out_.end_time, lane.free);
-      }
+    out_.end_time = 0;
+    bool good = true;
+    for (RankLanes& lanes : lanes_) {
+      // What hangs on no call has run, whatever happened to the rest.
+      lanes.want_all();
+      lanes.advance(kEndOfTime);
+      out_.completed &= lanes.done();
+      out_.end_time = std::max(out_.end_time, lanes.last_end());
+      out_.lane_visits += lanes.visits();
+      good &= !lanes.too_long();
     }
+    for (const Meeting& meeting : out_.meetings) {
+      out_.end_time = std::max({out_.end_time, meeting.end, meeting.last_arrival});
+    }
+    out_.events = events_;
     out_.link_bytes = fabric_.bytes_by_link();
     out_.counters = fabric_.counters();
+    return good;
   }
 
   const Program& program_;
-  const TrafficOf& traffic_;
-  std::span<const BytesPerSec> capacity_;
+  const ReplayOptions& options_;
   Fabric& fabric_;
   Reporter& reporter_;
-  std::vector<std::vector<LaneState>> lanes_;
-  std::vector<Shape> shapes_;
+  std::vector<RankLanes> lanes_;
+  std::vector<DeclaredShape> shapes_;
+  std::unordered_map<uint32_t, RootedCall> rooted_;            // by meeting, while it goes on
+  std::unordered_map<uint32_t, std::vector<uint32_t>> waits_;  // by meeting in messages: of each
+  std::vector<Nanos> wake_;                                    // by rank: timer that is set
+  std::vector<uint64_t> resident_;                             // by rank: calls on its streams
+  std::vector<uint64_t> calls_left_;
+  std::vector<bool> rated_, ended_;
   Replayed out_;
   uint64_t meetings_done_ = 0;
-  bool too_long_ = false;
+  uint64_t events_ = 0;
+  uint64_t foreign_flows_ = 0;
+  size_t ranks_ended_ = 0;
 };
 
 }  // namespace
 
-Result<Replayed> replay(const traces::Program& program, const TrafficOf& traffic,
-                        std::span<const BytesPerSec> capacity, Fabric& fabric, Reporter& reporter) {
-  return Evaluator(program, traffic, capacity, fabric, reporter).run();
+Result<Replayed> replay(const traces::Program& program, const ReplayOptions& options,
+                        Fabric& fabric, Reporter& reporter) {
+  return Evaluator(program, options, fabric, reporter).run();
 }
 
 }  // namespace rehearse::sim

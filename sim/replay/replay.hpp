@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timeline evaluator: replays a program on a fabric. Operations of fixed duration need no
-// simulator: a lane is advanced eagerly until it reaches something shared (a call) or an operation
-// that has not ended yet. Calls meet by (communicator, sequence), send and recv by (communicator,
-// pair, sequence); when the last member that has to come has come, the call's flows go to the
-// fabric, and at their end every member goes on. Lanes may be ahead of the fabric's clock, never
-// behind what they depend on.
+// simulator: the lanes of a rank are evaluated among themselves (rank_lanes.hpp) until they reach
+// something shared, a call. Calls meet by (communicator, sequence), send and recv by (communicator,
+// pair, sequence).
+//
+// Who may leave when:
+//   all-reduce, all-gather, reduce-scatter, all-to-all, barrier   all at the end of the flows,
+//       which start when the last member has come
+//   broadcast, reduce, gather, scatter, send, recv   each for itself (rooted.hpp): a sender may be
+//       ahead of its receiver by what NCCL's connection buffers hold
+//
+// Kernels beside a resident collective are slowed (docs/engine.md): from a rank's arrival at a call
+// until it leaves, its rated lanes go at a lower rate.
 //
 // Cost: O(operations + edges) for lanes plus the fabric's own events, which do not grow with steps
 // of a ring. Deterministic: lanes are advanced in order of (rank, lane), events in order of (time,
-// call).
+// order of being set).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +28,9 @@
 #include "base/finding.hpp"
 #include "base/reporter.hpp"
 #include "sim/fabric/fabric.hpp"
+#include "sim/nccl/messages.hpp"
 #include "sim/nccl/traffic.hpp"
+#include "sim/replay/director.hpp"
 #include "traces/program/program.hpp"
 
 namespace rehearse::sim {
@@ -43,7 +52,16 @@ struct Meeting {
   Nanos last_arrival = 0;
   Nanos end = -1;  // -1: never ended
   uint32_t flows_left = 0;
-  bool mismatch = false;  // members disagree about type or size: it can never end
+  uint32_t left = 0;      // members that have gone on
+  bool mismatch = false;  // members disagree in a way that it can never end (agreement.hpp)
+  bool corrupt = false;   // members disagree and it ends all the same, with wrong numbers
+  bool halted = false;    // a member stopped in the middle of it
+};
+
+// A call of a rank: positions in Program::ranks and RankProgram::calls.
+struct MeetingCall {
+  uint32_t rank = 0;
+  uint32_t call = 0;
 };
 
 // What the replay leaves behind.
@@ -55,15 +73,22 @@ struct Replayed {
   std::vector<std::vector<Nanos>> arrival;
   std::vector<std::vector<uint32_t>> meeting_of;
   std::vector<Meeting> meetings;
+  // The calls of meeting m are calls_of[calls_begin[m] .. calls_begin[m + 1]), by rank.
+  std::vector<uint32_t> calls_begin;
+  std::vector<MeetingCall> calls_of;
   bool completed = false;
   Nanos end_time = 0;              // of the last thing that happened
   std::vector<double> link_bytes;  // by LinkId
   Fabric::Counters counters;
-  uint64_t lane_visits = 0;  // how often a lane was looked at; for tests of growth
+  // For tests of growth: how often a lane was looked at, timers handled.
+  uint64_t lane_visits = 0;
+  uint64_t events = 0;
 
   // Traffic of each distinct call shape seen, for reports.
   struct Shape {
     uint32_t communicator = 0;
+    traces::Call call;    // as its sender or any member makes it
+    uint32_t member = 0;  // the sender, for point to point
     std::string algorithm;
     uint64_t calls = 0;
     double bytes = 0;  // payload
@@ -79,9 +104,26 @@ struct Replayed {
 // CommunicatorModel.
 using TrafficOf = std::function<Result<CallTraffic>(const traces::Call& call, uint32_t member)>;
 
-// The fabric must be fresh; routes are declared here. `capacity` by LinkId, for naming bottlenecks.
-[[nodiscard]] Result<Replayed> replay(const traces::Program& program, const TrafficOf& traffic,
-                                      std::span<const BytesPerSec> capacity, Fabric& fabric,
-                                      Reporter& reporter);
+// What of a GPU collectives and kernels contend for; 0: unknown, no contention.
+struct GpuShare {
+  uint32_t sms = 0;
+  BytesPerSec memory_bandwidth = 0;
+};
+
+// The same call as its messages.
+using MessagesOf = std::function<Result<MessagePlan>(const traces::Call& call, uint32_t member)>;
+
+struct ReplayOptions {
+  TrafficOf traffic;
+  MessagesOf messages;                    // set: every message is a flow (fidelity step)
+  std::span<const BytesPerSec> capacity;  // by LinkId, for naming bottlenecks
+  // By position in Program::ranks; empty: collectives do not slow kernels.
+  std::vector<GpuShare> gpus;
+  Director* director = nullptr;
+};
+
+// The fabric must be fresh; routes are declared here.
+[[nodiscard]] Result<Replayed> replay(const traces::Program& program, const ReplayOptions& options,
+                                      Fabric& fabric, Reporter& reporter);
 
 }  // namespace rehearse::sim

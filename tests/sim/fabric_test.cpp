@@ -238,7 +238,7 @@ TEST_CASE("flows that are halted never end and leave their share to others", "[s
    public:
     explicit Halt(Fabric& f) : fabric(f) {}
     void on_timer(uint64_t tag) override {
-      if (tag == 9) return fabric.halt(0);
+      if (tag == 9) return fabric.halt(~uint64_t{0}, 0);
       fabric.start(0, 1e6, tag);
     }
     void on_flow_end(uint64_t tag) override { ends[tag] = fabric.now(); }

@@ -25,7 +25,10 @@ Result<Replayed> run(const traces::Trace& trace) {
   const TrafficOf traffic = [](const Call& call, uint32_t) -> Result<CallTraffic> {
     return CallTraffic{10 * kUs, {{{{0, 1}}, static_cast<double>(call.bytes_in)}}, "TEST", 1, 0};
   };
-  return replay(*program, traffic, capacity, *fabric, silent);
+  ReplayOptions options;
+  options.traffic = traffic;
+  options.capacity = capacity;
+  return replay(*program, options, *fabric, silent);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "traces/program/overlap.hpp"
 #include "traces/program/program.hpp"
 
 namespace rehearse::traces {
@@ -33,6 +34,7 @@ class RankBuilder {
     finish_edges();
     measure_gaps();
     place_steps();
+    out_.overlap = recorded_overlap(rank_, out_, source_);
     return std::move(out_);
   }
 

@@ -42,6 +42,8 @@ struct RankProgram {
   std::vector<Nanos> gap;
   std::vector<Nanos> duration;
   std::vector<uint32_t> call;  // index into calls, or kNoCall
+  std::vector<uint16_t>
+      overlap;  // share of a kernel recorded beside a call (overlap.hpp); or empty
   std::vector<uint32_t>
       edge_begin;  // predecessors of op o are edges[edge_begin[o] .. edge_begin[o+1])
   std::vector<OpId> edges;

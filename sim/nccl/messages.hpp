@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call as its messages: who sends what to whom over which links, after which other messages. For
+// members of rooted calls and pairs that come at different times (hops), and for `--fidelity step`,
+// where every message is a flow of its own.
+//
+// Rings move step by step: a GPU sends a chunk when it has it and has sent the one before (store and
+// forward; channels that share a ring move together, as weight). Trees, chains and switches forward
+// data as it comes (cut-through): one message per edge and direction, all at once. PAT and CollNet
+// take the pattern of their fluid flow: ring and tree. All-to-all is one message per pair.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/nccl/traffic.hpp"
+
+namespace rehearse::sim {
+
+struct Message {
+  uint32_t from = 0, to = 0;  // members
+  uint32_t route = 0;         // index into MessagePlan::routes
+  double bytes = 0;           // per unit of the route's weights
+};
+
+struct MessagePlan {
+  std::vector<FlowLoad> routes;  // `bytes` is unused; `cap` holds per message
+  std::vector<Message> messages;
+  // Messages that must have ended before message m starts: after[after_begin[m] ..
+  // after_begin[m+1]).
+  std::vector<uint32_t> after_begin, after;
+};
+
+// Nothing for calls of one member.
+[[nodiscard]] Result<MessagePlan> message_plan(const ModelContext& context,
+                                               const CommunicatorModel& model,
+                                               const traces::Call& call, uint32_t member);
+
+// Fills `hops`, `hop_bytes` and `credit` of the traffic of a rooted call or a pair; leaves others
+// as they are.
+void add_hops(const ModelContext& context, const CommunicatorModel& model, const traces::Call& call,
+              uint32_t member, CallTraffic& traffic);
+
+}  // namespace rehearse::sim

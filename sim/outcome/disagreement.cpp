@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+#include <string>
+
+#include "sim/outcome/outcome.hpp"
+#include "sim/replay/agreement.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using traces::Call;
+
+// Who came to a call, in parties of one opinion; the largest first, ties by rank.
+std::vector<std::vector<uint32_t>> parties(const Evidence& evidence, uint32_t id) {
+  const Replayed& replayed = evidence.replayed;
+  std::vector<std::vector<uint32_t>> out;
+  const auto call_of = [&](uint32_t i) -> const Call& {
+    const MeetingCall& who = replayed.calls_of[i];
+    return evidence.program.ranks[who.rank].calls[who.call];
+  };
+  for (uint32_t i = replayed.calls_begin[id]; i < replayed.calls_begin[id + 1]; ++i) {
+    const MeetingCall& who = replayed.calls_of[i];
+    if (replayed.arrival[who.rank][who.call] < 0) continue;
+    const auto same = std::find_if(out.begin(), out.end(), [&](const auto& party) {
+      return agree(call_of(party.front()), call_of(i));
+    });
+    if (same == out.end()) {
+      out.push_back({i});
+    } else {
+      same->push_back(i);
+    }
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  return out;
+}
+
+std::string describe(const Call& call) {
+  return fmt::format("{} of {} bytes of {}", name_of(call.collective),
+                     std::max(call.bytes_in, call.bytes_out), name_of(call.dtype));
+}
+
+std::string upper(std::string text) {
+  std::erase(text, '_');
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// Do all that came make as many calls on the communicator? If not, one has left one out.
+bool in_step(const Evidence& evidence, uint32_t id) {
+  const Replayed& replayed = evidence.replayed;
+  std::set<std::ptrdiff_t> counts;
+  for (uint32_t i = replayed.calls_begin[id]; i < replayed.calls_begin[id + 1]; ++i) {
+    const auto& calls = evidence.program.ranks[replayed.calls_of[i].rank].calls;
+    counts.insert(std::count_if(calls.begin(), calls.end(), [&](const Call& call) {
+      return call.communicator == replayed.meetings[id].communicator;
+    }));
+  }
+  return counts.size() < 2;
+}
+
+// Does the framework compare what members are about to do? Horovod joins tensors by name: one that
+// is left out is missing, not different.
+bool compared(const Evidence& evidence, uint32_t id, const pb::Launch& launch) {
+  if (launch.framework() == pb::HOROVOD) return in_step(evidence, id);
+  const auto at = launch.env().find("TORCH_DISTRIBUTED_DEBUG");
+  return launch.framework() == pb::PYTORCH && at != launch.env().end() && at->second == "DETAIL";
+}
+
+std::string error_text(const pb::Launch& launch, uint32_t rank_a, const Call& a, uint32_t rank_b,
+                       const Call& b, int64_t sequence) {
+  const auto elements = [](const Call& call) {
+    return std::max(call.bytes_in, call.bytes_out) / std::max(1, traces::size_of(call.dtype));
+  };
+  if (launch.framework() == pb::HOROVOD) {
+    if (a.dtype != b.dtype) {
+      return fmt::format(
+          "Mismatched data types: One rank had type {}, but another rank had type {}.",
+          name_of(a.dtype), name_of(b.dtype));
+    }
+    return fmt::format(
+        "Mismatched {} tensor shapes: One rank sent a tensor of shape [{}], but another rank sent "
+        "a "
+        "tensor of shape [{}].",
+        upper(name_of(a.collective)), elements(a), elements(b));
+  }
+  const auto print = [&](const Call& call) {
+    return fmt::format(
+        "CollectiveFingerPrint(SequenceNumber={}, OpType={}, TensorShape=[{}], TensorDtypes={})",
+        sequence, upper(name_of(call.collective)), elements(call), name_of(call.dtype));
+  };
+  return fmt::format(
+      "Detected mismatch between collectives on ranks. Rank {} is running collective: {}, but Rank "
+      "{} is running collective: {}.",
+      rank_a, print(a), rank_b, print(b));
+}
+
+}  // namespace
+
+void fill_disagreement(const Evidence& evidence, const pb::Launch& launch, pb::Outcome& out) {
+  const Replayed& replayed = evidence.replayed;
+  const bool completed = out.verdict() == pb::COMPLETED;
+  uint64_t found = 0;
+  std::string first;
+  std::map<uint32_t, std::string> wrong;  // by rank
+  for (uint32_t id = 0; id < replayed.meetings.size(); ++id) {
+    const Meeting& meeting = replayed.meetings[id];
+    if (!meeting.corrupt && !meeting.mismatch) continue;
+    const auto groups = parties(evidence, id);
+    if (groups.size() < 2) continue;
+    const auto call_of = [&](uint32_t i) -> const Call& {
+      const MeetingCall& who = replayed.calls_of[i];
+      return evidence.program.ranks[who.rank].calls[who.call];
+    };
+    const auto rank_of = [&](uint32_t i) {
+      return evidence.program.ranks[replayed.calls_of[i].rank].rank;
+    };
+    const uint32_t right = groups[0].front(), other = groups[1].front();
+    const std::string& communicator = evidence.program.communicators[meeting.communicator].id;
+    if (found++ == 0) {
+      first = fmt::format("call {} on {}: rank {} comes with {}, rank {} with {}", meeting.sequence,
+                          communicator, rank_of(right), describe(call_of(right)), rank_of(other),
+                          describe(call_of(other)));
+      if (compared(evidence, id, launch)) {
+        out.set_verdict(pb::CRASH);
+        pb::ErrorText& error = *out.add_error_text();
+        error.set_rank(rank_of(other));
+        error.set_text(error_text(launch, rank_of(right), call_of(right), rank_of(other),
+                                  call_of(other), meeting.sequence));
+      }
+    }
+    for (size_t party = 1; party < groups.size(); ++party) {
+      for (uint32_t i : groups[party]) {
+        wrong.emplace(rank_of(i), fmt::format("comes to call {} on {} with {}; most others with {}",
+                                              meeting.sequence, communicator, describe(call_of(i)),
+                                              describe(call_of(right))));
+      }
+    }
+  }
+  if (found == 0) return;
+  pb::OutcomeFinding& finding = *out.add_findings();
+  finding.set_id("members-disagree");
+  finding.set_severity(name_of(Severity::kError));
+  finding.set_count(found);
+  finding.set_first(first);
+  finding.set_advice(
+      "make all ranks call the same collectives in the same order with the same types");
+  if (!completed) return;  // a hang names its culprits itself
+  if (out.verdict() == pb::COMPLETED) out.set_verdict(pb::WRONG_SEMANTICS);
+  for (const auto& [rank, why] : wrong) {
+    pb::Culprit& culprit = *out.add_culprits();
+    culprit.set_kind("rank");
+    culprit.set_rank(rank);
+    culprit.set_why(why);
+  }
+}
+
+}  // namespace rehearse::sim

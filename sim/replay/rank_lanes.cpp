@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/replay/rank_lanes.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/fabric/fabric.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using traces::kNoCall;
+using traces::RankProgram;
+
+constexpr double kFullShare = 65535;  // of RankProgram::overlap
+
+}  // namespace
+
+RankLanes::RankLanes(const RankProgram& program, std::vector<Nanos>& end, bool rated,
+                     double beside_rate)
+    : program_(program), end_(end), lanes_(program.lanes.size()), beside_rate_(beside_rate) {
+  std::vector<uint32_t> calls(lanes_.size(), 0);
+  if (rated) {
+    for (OpId op : program.call_op) ++calls[lane_of(op)];
+  }
+  for (uint32_t l = 0; l < lanes_.size(); ++l) {
+    Lane& lane = lanes_[l];
+    lane.cursor = program.lane_begin[l];
+    lane.last = program.lane_begin[l + 1];
+    lane.rated = rated && program.on_gpu(l) && lane.last - lane.cursor > calls[l];
+    // A call further down is always waited for: by the other ranks.
+    lane.target = calls[l] > 0 ? lane.last : lane.cursor;
+    rated_ |= lane.rated;
+  }
+}
+
+uint32_t RankLanes::lane_of(OpId op) const {
+  const auto& begin = program_.lane_begin;
+  return static_cast<uint32_t>(std::upper_bound(begin.begin(), begin.end(), op) - begin.begin() -
+                               1);
+}
+
+bool RankLanes::settled(OpId op, Nanos now) const {
+  const Nanos end = end_[op];
+  if (end < 0 || end <= now || !rated_) return end >= 0;
+  return !lanes_[lane_of(op)].rated;
+}
+
+void RankLanes::want(OpId op) {
+  if (!rated_) return;
+  Lane& lane = lanes_[lane_of(op)];
+  if (!lane.rated || lane.target > op) return;
+  lane.target = op + 1;
+  wants_moved_ = true;
+}
+
+void RankLanes::want_all() {
+  for (Lane& lane : lanes_) lane.target = lane.last;
+}
+
+double RankLanes::rate_of(OpId op) const {
+  const bool slowed = rate_.beside && program_.kind[op] == traces::OpKind::kKernel;
+  return slowed ? rate_.speed * beside_rate_ : rate_.speed;
+}
+
+double RankLanes::work(OpId op) const {
+  const auto duration = static_cast<double>(program_.duration[op]);
+  if (program_.overlap.empty() || program_.overlap[op] == 0) return duration;
+  // What was recorded beside a collective was recorded at that rate.
+  const double share = static_cast<double>(program_.overlap[op]) / kFullShare;
+  return duration * (1 - share * (1 - beside_rate_));
+}
+
+Nanos RankLanes::finish(OpId op, Nanos start, const Lane& lane) const {
+  const bool partial = lane.partial == op;
+  const double rate = rate_of(op);
+  const bool as_recorded = program_.overlap.empty() || program_.overlap[op] == 0;
+  if (!partial && rate == 1 && as_recorded) return start + program_.duration[op];
+  const double left = partial ? std::max(0.0, work(op) - lane.done) : work(op);
+  const double time = std::nearbyint(left / rate);
+  const Nanos from = partial ? lane.partial_at : start;
+  if (time > static_cast<double>(kEndOfTime - from)) return kEndOfTime + 1;
+  return from + static_cast<Nanos>(time);
+}
+
+Nanos RankLanes::ready(OpId op, Nanos free) const {
+  for (OpId before : program_.predecessors(op)) free = std::max(free, end_[before]);
+  return free + program_.gap[op];
+}
+
+OpId RankLanes::group_end(const Lane& lane) const {
+  const uint64_t group = program_.calls[program_.call[lane.cursor]].group;
+  OpId op = lane.cursor + 1;
+  if (group == 0) return op;
+  while (op < lane.last && program_.call[op] != kNoCall &&
+         program_.calls[program_.call[op]].group == group) {
+    ++op;
+  }
+  return op;
+}
+
+bool RankLanes::advance_firm(uint32_t l, Nanos now) {
+  Lane& lane = lanes_[l];
+  const OpId began = lane.cursor;
+  while (lane.cursor < lane.last) {
+    const OpId op = lane.cursor;
+    Nanos start = lane.free;
+    for (OpId before : program_.predecessors(op)) {
+      const Nanos end = end_[before];
+      if (end < 0 || (end > now && !settled(before, now))) {
+        lane.waits_for = before;
+        lane.state = State::kWaitsForOp;
+        want(before);
+        return lane.cursor != began;
+      }
+      start = std::max(start, end);
+    }
+    start += program_.gap[op];
+    if (start > kEndOfTime - program_.duration[op]) {
+      too_long_ = true;  // the lane stays here; the replay says why
+      lane.state = State::kDone;
+      return true;
+    }
+    if (program_.call[op] != kNoCall) {
+      lane.state = State::kAtCall;
+      at_call_.push_back({l, op, group_end(lane), start});
+      return true;
+    }
+    lane.free = end_[op] = start + program_.duration[op];
+    ++lane.cursor;
+  }
+  lane.state = State::kDone;
+  return true;
+}
+
+bool RankLanes::advance_rated(uint32_t l, Nanos limit) {
+  Lane& lane = lanes_[l];
+  const OpId began = lane.cursor;
+  const OpId target = limit < kEndOfTime ? lane.last : lane.target;
+  while (lane.cursor < target) {
+    const OpId op = lane.cursor;
+    Nanos start = lane.free;
+    for (OpId before : program_.predecessors(op)) {
+      if (end_[before] < 0) {
+        lane.waits_for = before;
+        lane.state = State::kWaitsForOp;
+        want(before);
+        return lane.cursor != began;
+      }
+      start = std::max(start, end_[before]);
+    }
+    start += program_.gap[op];
+    if (program_.call[op] != kNoCall) {
+      if (start > kEndOfTime) too_long_ = true;
+      lane.state = State::kAtCall;
+      at_call_.push_back({l, op, group_end(lane), start});
+      return true;
+    }
+    // A GPU that stands still: it goes on when the rate changes.
+    if (!(rate_.speed > 0) && program_.duration[op] > 0) return lane.cursor != began;
+    const Nanos end = start > kEndOfTime ? kEndOfTime + 1 : finish(op, start, lane);
+    if (end > kEndOfTime) {
+      too_long_ = true;
+      lane.state = State::kDone;
+      return true;
+    }
+    lane.free = end_[op] = end;
+    ++lane.cursor;
+    if (end > limit) return true;
+  }
+  if (lane.cursor == lane.last) lane.state = State::kDone;
+  return lane.cursor != began;
+}
+
+bool RankLanes::advance_lane(uint32_t l, Nanos now, Nanos limit) {
+  Lane& lane = lanes_[l];
+  ++visits_;
+  if (lane.state == State::kWaitsForOp &&
+      (lane.rated ? end_[lane.waits_for] >= 0 : settled(lane.waits_for, now))) {
+    lane.state = State::kRunnable;
+  }
+  if (lane.state != State::kRunnable) return false;
+  return lane.rated ? advance_rated(l, limit) : advance_firm(l, now);
+}
+
+void RankLanes::advance(Nanos now) {
+  if (stopped_) return;
+  bool moved = true;
+  while (moved) {
+    wants_moved_ = moved = false;
+    for (uint32_t l = 0; l < lanes_.size(); ++l) moved |= advance_lane(l, now, kEndOfTime);
+    moved |= wants_moved_;
+  }
+}
+
+void RankLanes::enter(const AtCall& call) {
+  Lane& lane = lanes_[call.lane];
+  lane.state = State::kInCall;
+  lane.free = call.when;
+  lane.open = call.past - call.first;
+  std::erase_if(at_call_, [l = call.lane](const AtCall& at) { return at.lane == l; });
+}
+
+void RankLanes::leave(OpId op, Nanos when) {
+  Lane& lane = lanes_[lane_of(op)];
+  end_[op] = when;
+  lane.free = std::max(lane.free, when);
+  if (--lane.open > 0) return;
+  while (lane.cursor < lane.last && end_[lane.cursor] >= 0) ++lane.cursor;
+  lane.state = State::kRunnable;
+}
+
+Nanos RankLanes::next_wake(Nanos now) const {
+  Nanos next = -1;
+  const auto consider = [&](Nanos when) {
+    if (when > now && (next < 0 || when < next)) next = when;
+  };
+  for (const AtCall& at : at_call_) consider(at.when);
+  if (!rated_) return next;
+  for (const Lane& lane : lanes_) {
+    if (lane.state == State::kWaitsForOp) consider(end_[lane.waits_for]);
+  }
+  return next;
+}
+
+void RankLanes::rewind(Lane& lane, Nanos now) {
+  const OpId begin = program_.lane_begin[static_cast<size_t>(&lane - lanes_.data())];
+  while (lane.cursor > begin && end_[lane.cursor - 1] > now) end_[--lane.cursor] = -1;
+  lane.free = 0;
+  for (OpId op = lane.cursor; op > begin; --op) {  // calls of one group end in any order
+    lane.free = std::max(lane.free, end_[op - 1]);
+    if (program_.call[op - 1] == kNoCall) break;
+  }
+  lane.state = State::kRunnable;
+  const OpId op = lane.cursor;
+  if (op == lane.last || program_.call[op] != kNoCall) return;
+  for (OpId before : program_.predecessors(op)) {
+    if (end_[before] < 0 || end_[before] > now) return;
+  }
+  const Nanos from = lane.partial == op ? lane.partial_at : ready(op, lane.free);
+  if (from >= now) return;
+  if (lane.partial != op) lane.done = 0;
+  lane.done += static_cast<double>(now - from) * rate_of(op);
+  lane.partial = op;
+  lane.partial_at = now;
+}
+
+void RankLanes::set_rate(Nanos now, Rate rate) {
+  if (rate.speed == rate_.speed && rate.beside == rate_.beside) return;
+  if (rated_ && !stopped_) {
+    // What has begun by now was done at the old rate.
+    bool moved = true;
+    while (moved) {
+      wants_moved_ = moved = false;
+      for (uint32_t l = 0; l < lanes_.size(); ++l) {
+        Lane& lane = lanes_[l];
+        const bool behind = lane.cursor == program_.lane_begin[l] || end_[lane.cursor - 1] <= now;
+        if (lane.rated && behind) moved |= advance_lane(l, now, now);
+      }
+    }
+    std::vector<bool> back(lanes_.size(), false);
+    for (uint32_t l = 0; l < lanes_.size(); ++l) back[l] = lanes_[l].rated;
+    std::erase_if(at_call_, [&](const AtCall& at) {
+      if (!back[at.lane]) return false;
+      if (at.when <= now) back[at.lane] = false;  // it has come
+      return at.when > now;
+    });
+    // Ends that lie ahead go first: a lane's start may hang on another lane's.
+    for (uint32_t l = 0; l < lanes_.size(); ++l) {
+      Lane& lane = lanes_[l];
+      if (!back[l] || lane.state == State::kInCall) continue;
+      const OpId begin = program_.lane_begin[l];
+      while (lane.cursor > begin && end_[lane.cursor - 1] > now) end_[--lane.cursor] = -1;
+    }
+    for (uint32_t l = 0; l < lanes_.size(); ++l) {
+      if (back[l] && lanes_[l].state != State::kInCall) rewind(lanes_[l], now);
+    }
+  }
+  rate_ = rate;
+}
+
+void RankLanes::stop(Nanos now) {
+  if (stopped_) return;
+  set_rate(now, {0, rate_.beside});
+  stopped_ = true;
+  at_call_.clear();
+  for (uint32_t l = 0; l < lanes_.size(); ++l) {
+    Lane& lane = lanes_[l];
+    if (lane.rated || lane.state == State::kInCall) continue;
+    const OpId begin = program_.lane_begin[l];
+    while (lane.cursor > begin && end_[lane.cursor - 1] > now) end_[--lane.cursor] = -1;
+    lane.free = lane.cursor > begin ? end_[lane.cursor - 1] : 0;
+  }
+}
+
+bool RankLanes::done() const {
+  return !stopped_ && std::all_of(lanes_.begin(), lanes_.end(),
+                                  [](const Lane& lane) { return lane.state == State::kDone; });
+}
+
+Nanos RankLanes::last_end() const {
+  Nanos last = 0;
+  for (const Lane& lane : lanes_) last = std::max(last, lane.free);
+  return last;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/replay/shapes.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "sim/replay/meetings.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using traces::Call;
+
+// Of each byte a GPU passes on in a collective: read what came in, read its own, write the result.
+constexpr double kMemoryPasses = 3;
+
+class Declarer {
+ public:
+  Declarer(const traces::Program& program, const ReplayOptions& options, Fabric& fabric,
+           Replayed& out)
+      : program_(program), options_(options), fabric_(fabric), out_(out) {}
+
+  Result<std::vector<DeclaredShape>> declare() {
+    out_.shape_of.assign(out_.meetings.size(), UINT32_MAX);
+    std::map<std::tuple<uint32_t, int, Bytes, Bytes, int, int, int, uint32_t>, uint32_t> known;
+    for (size_t id = 0; id < out_.meetings.size(); ++id) {
+      if (out_.calls_begin[id] == out_.calls_begin[id + 1]) continue;
+      const MeetingCall first = out_.calls_of[out_.calls_begin[id]];
+      const traces::RankProgram& rank = program_.ranks[first.rank];
+      const auto [call, member] = as_sent(rank.calls[first.call], rank.rank);
+      const auto key = std::make_tuple(call.communicator, static_cast<int>(call.collective),
+                                       call.bytes_in, call.bytes_out, static_cast<int>(call.dtype),
+                                       static_cast<int>(call.reduction), call.peer, member);
+      const auto [at, fresh] = known.emplace(key, static_cast<uint32_t>(shapes_.size()));
+      out_.shape_of[id] = at->second;
+      if (!fresh) continue;
+      RH_TRY(const CallTraffic traffic, options_.traffic(call, member));
+      add(call, member, traffic);
+      if (!options_.messages) continue;
+      RH_TRY(const MessagePlan plan, options_.messages(call, member));
+      shapes_.back().plan = declare_plan(plan);
+    }
+    return std::move(shapes_);
+  }
+
+ private:
+  // A recv as its sender sees it, and the member who sends; collectives as they are.
+  [[nodiscard]] std::pair<Call, uint32_t> as_sent(Call call, traces::RankId rank) const {
+    if (!traces::is_point_to_point(call.collective)) return {call, 0};
+    auto self = static_cast<int32_t>(
+        std::max(0, member_index(program_.communicators[call.communicator], rank)));
+    if (call.collective == traces::Collective::kRecv) {
+      call.collective = traces::Collective::kSend;
+      std::swap(self, call.peer);
+    }
+    call.bytes_in = call.bytes_out = std::max(call.bytes_in, call.bytes_out);
+    return {call, static_cast<uint32_t>(std::max(0, self))};
+  }
+
+  RouteId route(const FlowLoad& flow, uint32_t communicator) {
+    return fabric_.add_route(flow.links, {flow.cap, communicator});
+  }
+
+  void add(const Call& call, uint32_t member, const CallTraffic& traffic) {
+    DeclaredShape shape;
+    shape.latency = traffic.latency;
+    shape.credit = traffic.credit;
+    shape.bytes = traffic.hop_bytes;
+    Replayed::Shape report;
+    report.communicator = call.communicator;
+    report.call = call;
+    report.member = member;
+    report.algorithm = traffic.algorithm;
+    report.bus_bytes = traffic.bus_bytes;
+    report.bytes = static_cast<double>(std::max(call.bytes_in, call.bytes_out));
+    double slowest = 0;
+    for (const FlowLoad& flow : traffic.flows) {
+      shape.flows.emplace_back(route(flow, call.communicator), flow.bytes);
+      for (const LinkWeight& use : flow.links) {
+        const double capacity = options_.capacity[use.link];
+        const double time = flow.bytes * use.weight / capacity;
+        if (time > slowest) {
+          slowest = time;
+          report.bottleneck = use.link;
+        }
+      }
+    }
+    for (const HopLoad& hop : traffic.hops) {
+      shape.hops.push_back({hop.from, hop.to, route(hop.load, call.communicator), hop.load.bytes});
+    }
+    contend(call, traffic, slowest, shape);
+    shapes_.push_back(std::move(shape));
+    out_.shapes.push_back(std::move(report));
+  }
+
+  DeclaredPlan declare_plan(const MessagePlan& plan) {
+    std::vector<RouteId> routes;
+    for (const FlowLoad& load : plan.routes) {
+      // The cap is of each connection: an owner of its own.
+      routes.push_back(fabric_.add_route(load.links, {load.cap, (uint64_t{1} << 63) + owners_++}));
+    }
+    DeclaredPlan out;
+    const size_t n = plan.messages.size();
+    out.waits.assign(n, 0);
+    out.next_begin.assign(n + 1, 0);
+    for (size_t m = 0; m < n; ++m) {
+      out.route.push_back(routes[plan.messages[m].route]);
+      out.bytes.push_back(plan.messages[m].bytes);
+      out.waits[m] = plan.after_begin[m + 1] - plan.after_begin[m];
+    }
+    for (uint32_t before : plan.after) ++out.next_begin[before + 1];
+    for (size_t m = 0; m < n; ++m) out.next_begin[m + 1] += out.next_begin[m];
+    out.next.resize(plan.after.size());
+    std::vector<uint32_t> at(out.next_begin.begin(), out.next_begin.end() - 1);
+    for (uint32_t m = 0; m < n; ++m) {
+      for (uint32_t i = plan.after_begin[m]; i < plan.after_begin[m + 1]; ++i) {
+        out.next[at[plan.after[i]]++] = m;
+      }
+    }
+    return out;
+  }
+
+  void contend(const Call& call, const CallTraffic& traffic, double seconds,
+               DeclaredShape& shape) const {
+    const auto& members = program_.communicators[call.communicator].members;
+    if (options_.gpus.empty() || members.empty()) return;
+    const int r = program_.find(members.front());
+    if (r < 0) return;
+    const GpuShare& gpu = options_.gpus[static_cast<size_t>(r)];
+    if (gpu.sms > 0) shape.sm_share = static_cast<double>(traffic.channels) / gpu.sms;
+    if (gpu.memory_bandwidth > 0 && seconds > 0) {
+      shape.memory_share = kMemoryPasses * traffic.bus_bytes / seconds / gpu.memory_bandwidth;
+    }
+  }
+
+  const traces::Program& program_;
+  const ReplayOptions& options_;
+  Fabric& fabric_;
+  Replayed& out_;
+  std::vector<DeclaredShape> shapes_;
+  uint64_t owners_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<DeclaredShape>> declare_shapes(const traces::Program& program,
+                                                  const ReplayOptions& options, Fabric& fabric,
+                                                  Replayed& out) {
+  return Declarer(program, options, fabric, out).declare();
+}
+
+}  // namespace rehearse::sim

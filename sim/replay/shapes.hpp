@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The distinct calls of a program: each has its traffic declared to the fabric once, before the
+// run.
+#pragma once
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sim/replay/replay.hpp"
+
+namespace rehearse::sim {
+
+// One message between two members.
+struct DeclaredHop {
+  uint32_t from = 0, to = 0;
+  RouteId route = 0;
+  double bytes = 0;
+};
+
+// A call's messages as a graph, for fidelity step.
+struct DeclaredPlan {
+  std::vector<RouteId> route;  // by message
+  std::vector<double> bytes;
+  std::vector<uint32_t> waits;  // how many messages must have ended before
+  // Messages that wait for message m: next[next_begin[m] .. next_begin[m + 1]).
+  std::vector<uint32_t> next_begin, next;
+};
+
+struct DeclaredShape {
+  Nanos latency = 0;
+  std::vector<std::pair<RouteId, double>> flows;
+  std::vector<DeclaredHop> hops;  // rooted calls and pairs
+  DeclaredPlan plan;              // empty: the flows stand for it
+  Bytes credit = 0;
+  Bytes bytes = 0;          // of one hop's payload, to compare with the credit
+  double sm_share = 0;      // of a GPU's multiprocessors that its channels hold
+  double memory_share = 0;  // of a GPU's memory bandwidth that it takes when alone
+};
+
+// Fills `shape_of` and `shapes` of `out`; `out.meetings` must be arranged.
+[[nodiscard]] Result<std::vector<DeclaredShape>> declare_shapes(const traces::Program& program,
+                                                                const ReplayOptions& options,
+                                                                Fabric& fabric, Replayed& out);
+
+}  // namespace rehearse::sim

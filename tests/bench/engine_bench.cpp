@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast the engine replays, and in how much memory. Each row runs in a child of its own and gives
+// the figure, the target and their ratio.
+//   engine_bench [ROW...]   rows whose name contains one of the words; default: all
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "base/install.hpp"
+#include "platforms/model/catalogue.hpp"
+#include "platforms/model/links.hpp"
+#include "sim/efficiency.hpp"
+#include "sim/nccl/messages.hpp"
+#include "sim/nccl/traffic.hpp"
+#include "sim/replay/replay.hpp"
+#include "sim/worker.hpp"
+#include "traces/program/program.hpp"
+#include "traces/synth/synth.hpp"
+
+using namespace rehearse;
+using namespace rehearse::sim;
+using traces::Collective;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Of this process, in MB: what it holds now, and the most it held.
+double status_mb(const char* field) {
+  std::ifstream in("/proc/self/status");
+  std::string line;
+  while (std::getline(in, line)) {
+    if (line.starts_with(field)) return std::stod(line.substr(std::string(field).size())) / 1024;
+  }
+  return 0;
+}
+
+[[noreturn]] void die(const std::string& what) {
+  std::fprintf(stderr, "engine_bench: %s\n", what.c_str());
+  std::exit(1);
+}
+
+template <typename T>
+T take(Result<T> result) {
+  if (!result) die(result.error().message());
+  return std::move(*result);
+}
+
+platforms::PlatformCatalogue catalogue() {
+  return platforms::PlatformCatalogue(take(shipped("platforms/catalogue")));
+}
+
+// A cluster with one rank per GPU.
+struct Cluster {
+  Cluster(const std::string& id, uint32_t nodes) : platform(take(catalogue().platform(id))) {
+    platform.set_scale(nodes);
+    if (auto done = platforms::expand(platform, "bench"); !done) die(done.error().message());
+    launch.set_nccl_version("2.28.9");
+    uint32_t rank = 0;
+    for (int n = 0; n < platform.nodes_size(); ++n) {
+      for (int g = 0; g < platform.nodes(n).gpus_size(); ++g) {
+        pb::RankLaunch& entry = *launch.add_ranks();
+        entry.set_rank(rank++);
+        entry.set_node(static_cast<uint32_t>(n));
+        entry.set_gpu(static_cast<uint32_t>(g));
+      }
+    }
+    links.emplace(take(platforms::Links::build(platform)));
+    capacities = effective_capacities(platform, *links);
+  }
+  [[nodiscard]] ModelContext context() const { return {platform, *links, launch}; }
+
+  pb::Platform platform;
+  pb::Launch launch;
+  std::optional<platforms::Links> links;
+  std::vector<BytesPerSec> capacities;
+};
+
+struct Timed {
+  double models = 0, replay = 0;  // seconds
+  double memory = 0;              // MB beyond what was there before
+  double simulated_ms = 0;
+  bool completed = false;
+  uint64_t meetings = 0, flows = 0, events = 0;
+};
+
+enum class Engine { kSimGrid, kBare };
+enum class Mode { kFluid, kStep };
+
+Timed replay_on(const Cluster& cluster, const traces::Program& program, Engine engine, Mode mode) {
+  Timed out;
+  const double before = status_mb("VmRSS:");
+  auto begin = Clock::now();
+  const ModelContext context = cluster.context();
+  std::vector<CommunicatorModel> models;
+  for (const auto& communicator : program.communicators) {
+    models.push_back(take(CommunicatorModel::create(context, communicator)));
+  }
+  out.models = seconds_since(begin);
+  ReplayOptions options;
+  options.traffic = [&](const traces::Call& call, uint32_t member) {
+    auto traffic = models[call.communicator].traffic(call, member);
+    if (traffic) add_hops(context, models[call.communicator], call, member, *traffic);
+    return traffic;
+  };
+  if (mode == Mode::kStep) {
+    options.messages = [&](const traces::Call& call, uint32_t member) {
+      return message_plan(context, models[call.communicator], call, member);
+    };
+  }
+  options.capacity = cluster.capacities;
+  const pb::Gpu& gpu = cluster.platform.nodes(0).gpus(0);
+  options.gpus.assign(program.ranks.size(), {gpu.sms(), gpu.memory_bandwidth()});
+  SilentReporter silent;
+  begin = Clock::now();
+  const auto fabric = engine == Engine::kSimGrid ? make_simgrid_fabric(cluster.capacities)
+                                                 : make_reference_fabric(cluster.capacities);
+  const Replayed replayed = take(replay(program, options, *fabric, silent));
+  out.replay = seconds_since(begin);
+  out.memory = status_mb("VmHWM:") - before;
+  out.simulated_ms = static_cast<double>(replayed.end_time) * 1e-6;
+  out.completed = replayed.completed;
+  out.meetings = replayed.meetings.size();
+  out.flows = replayed.counters.flows;
+  out.events = replayed.events;
+  return out;
+}
+
+// In a child, because SimGrid has one engine per process and so that memory starts afresh.
+Timed in_own_process(const std::function<Timed()>& work) {
+  SilentReporter silent;
+  const std::string bytes = take(in_child(
+      [&](Reporter&) -> Result<std::string> {
+        const Timed timed = work();
+        return fmt::format("{} {} {} {} {} {} {} {}", timed.models, timed.replay, timed.memory,
+                           timed.simulated_ms, timed.completed ? 1 : 0, timed.meetings, timed.flows,
+                           timed.events);
+      },
+      silent));
+  Timed out;
+  std::istringstream in(bytes);
+  in >> out.models >> out.replay >> out.memory >> out.simulated_ms >> out.completed >>
+      out.meetings >> out.flows >> out.events;
+  return out;
+}
+
+void row(const std::string& what, double figure, double target, const std::string& unit) {
+  fmt::print("{:<66}{:>10.3f} {:<3} target {:>8.3f}  ratio {:.2f}\n", what, figure, unit, target,
+             figure / target);
+  std::fflush(stdout);
+}
+
+// One iteration as in the measurements the targets come from: per rank two streams, about 22
+// operations per collective, 200 collectives: 180 on tensor-parallel groups of 8 and 20 on
+// data-parallel groups of 128.
+traces::Program iteration(uint32_t ranks) {
+  traces::Program program;
+  const uint32_t tp = 8, dp = ranks / tp;
+  for (uint32_t g = 0; g < dp; ++g) {
+    traces::Communicator c{"tp" + std::to_string(g), "tp", {}, "nccl"};
+    for (uint32_t i = 0; i < tp; ++i) c.members.push_back(g * tp + i);
+    program.communicators.push_back(std::move(c));
+  }
+  for (uint32_t g = 0; g < tp; ++g) {
+    traces::Communicator c{"dp" + std::to_string(g), "dp", {}, "nccl"};
+    for (uint32_t i = 0; i < dp; ++i) c.members.push_back(i * tp + g);
+    program.communicators.push_back(std::move(c));
+  }
+  program.steps = 1;
+  for (uint32_t r = 0; r < ranks; ++r) {
+    traces::RankTrace rank;
+    rank.rank = r;
+    rank.lanes = {{traces::LaneKind::kHostThread, 1, 0},
+                  {traces::LaneKind::kStream, 7, 0},
+                  {traces::LaneKind::kStream, 20, 0}};
+    Nanos host = 0, compute = 0, comm = 0;
+    int64_t id = 0, tp_seq = 0, dp_seq = 0;
+    for (int i = 0; i < 200; ++i) {
+      for (int k = 0; k < 10; ++k) {
+        ++id;
+        rank.ops.add(traces::OpKind::kLaunch, 0, 0, host, 4000, id);
+        host += 4000;
+        compute = std::max(compute, host) + 20'000 + r % 7 * 100;
+        rank.ops.add(traces::OpKind::kKernel, 1, 0, compute - 20'000, 20'000, id);
+      }
+      traces::Call call;
+      const bool data = i % 10 == 9;
+      call.communicator = data ? dp + r % tp : r / tp;
+      call.sequence = data ? dp_seq++ : tp_seq++;
+      call.bytes_in = call.bytes_out = data ? 25'000'000 : 4'000'000;
+      call.dtype = traces::DType::kBf16;
+      ++id;
+      rank.ops.add(traces::OpKind::kLaunch, 0, 0, host, 4000, id);
+      host += 4000;
+      comm = std::max(comm, host) + 30'000;
+      rank.ops.add_call(2, 0, comm - 30'000, 30'000, id, call);
+    }
+    rank.steps.push_back({0, 0, std::max(host, compute)});
+    rank.ops.sort();
+    program.ranks.push_back(take(traces::build_rank_program(rank, 1, program.findings)));
+  }
+  return program;
+}
+
+void big_iteration() {
+  const traces::Program program = iteration(1024);
+  const Cluster cluster("dgx-h100", 128);
+  const Timed simgrid =
+      in_own_process([&] { return replay_on(cluster, program, Engine::kSimGrid, Mode::kFluid); });
+  const Timed bare =
+      in_own_process([&] { return replay_on(cluster, program, Engine::kBare, Mode::kFluid); });
+  fmt::print("1,024 ranks, {} operations, {} collectives, {:.3f} ms simulated (bare {:.3f} ms)\n",
+             program.operations(), simgrid.meetings, simgrid.simulated_ms, bare.simulated_ms);
+  row("  iteration, replay", simgrid.replay, 0.6, "s");
+  row("  iteration, models of 136 communicators", simgrid.models, 0.6, "s");
+  row("  iteration, memory of the replay", simgrid.memory, 300, "MB");
+  row("  iteration, against a bare max-min solver", simgrid.replay / bare.replay, 4, "x");
+}
+
+// One 64 MiB all-reduce over all GPUs, forced to rings.
+void one_ring(uint32_t nodes, double target_ms) {
+  Cluster cluster("dgx-h100", nodes);
+  (*cluster.launch.mutable_env())["NCCL_ALGO"] = "Ring";
+  for (auto& rank : *cluster.launch.mutable_ranks()) (*rank.mutable_env())["NCCL_ALGO"] = "Ring";
+  traces::Communicator all{"all", "all", std::vector<uint32_t>(nodes * 8), "nccl"};
+  std::iota(all.members.begin(), all.members.end(), 0u);
+  const CommunicatorModel model = take(CommunicatorModel::create(cluster.context(), all));
+  traces::Call call;
+  call.bytes_in = call.bytes_out = 64 << 20;
+  call.dtype = traces::DType::kFp32;
+  auto begin = Clock::now();
+  const CallTraffic traffic = take(model.traffic(call, 0));
+  const double plan = seconds_since(begin) * 1e3;
+  struct Starter final : FabricListener {
+    explicit Starter(Fabric& f) : fabric(f) {}
+    void on_timer(uint64_t) override {
+      began = Clock::now();
+      for (const auto& [route, bytes] : flows) fabric.start(route, bytes, 0);
+    }
+    void on_flow_end(uint64_t) override { took = seconds_since(began); }
+    Fabric& fabric;
+    std::vector<std::pair<RouteId, double>> flows;
+    Clock::time_point began;
+    double took = 0;
+  };
+  for (Engine engine : {Engine::kSimGrid, Engine::kBare}) {
+    const Timed timed = in_own_process([&] {
+      Timed out;
+      const auto start = Clock::now();
+      const auto fabric = engine == Engine::kSimGrid ? make_simgrid_fabric(cluster.capacities)
+                                                     : make_reference_fabric(cluster.capacities);
+      Starter starter(*fabric);
+      for (const FlowLoad& flow : traffic.flows) {
+        starter.flows.emplace_back(fabric->add_route(flow.links, {flow.cap, 0}), flow.bytes);
+      }
+      fabric->timer(traffic.latency, 0);
+      if (auto done = fabric->run(starter); !done) die(done.error().message());
+      out.replay = starter.took;
+      out.models = seconds_since(start) - starter.took;
+      out.simulated_ms = static_cast<double>(fabric->now()) * 1e-6;
+      out.flows = fabric->counters().route_entries;
+      return out;
+    });
+    const char* name = engine == Engine::kSimGrid ? "SimGrid" : "bare solver";
+    row(fmt::format("64 MiB {} over {} GPUs, {} ({:.3f} ms simulated)", traffic.algorithm,
+                    nodes * 8, name, timed.simulated_ms),
+        timed.replay * 1e3, target_ms, "ms");
+    fmt::print(
+        "  before it: which links {:.3f} ms, folding and platform {:.3f} ms, {} entries "
+        "after folding\n",
+        plan, timed.models * 1e3, timed.flows);
+  }
+}
+
+traces::Program synthetic(pb::Synth synth) {
+  synth.set_seed(1);
+  const pb::Synth options = take(synth::complete(synth));
+  const pb::Gpu gpu = take(catalogue().gpu(options.gpu()));
+  const auto generator = take(synth::Generator::create(options, gpu));
+  traces::Program program;
+  program.communicators = generator.communicators();
+  program.steps = options.steps();
+  for (uint32_t r = 0; r < generator.ranks(); ++r) {
+    program.ranks.push_back(
+        take(traces::build_rank_program(generator.rank(r), program.steps, program.findings)));
+  }
+  return program;
+}
+
+void resnet(uint32_t ranks, double target_ms) {
+  pb::Synth synth;
+  synth.set_model("resnet50");
+  synth.set_dp(ranks);
+  synth.set_steps(1);
+  synth.set_gpus_per_node(8);
+  synth.set_gpu("a100-sxm4-80gb");
+  const traces::Program program = synthetic(synth);
+  const Cluster cluster("dgx-a100", ranks / 8);
+  const Timed fluid =
+      in_own_process([&] { return replay_on(cluster, program, Engine::kSimGrid, Mode::kFluid); });
+  row(fmt::format("ResNet-50 data parallel, {} GPUs, {} operations, with SM contention", ranks,
+                  program.operations()),
+      (fluid.replay + fluid.models) * 1e3, target_ms, "ms");
+  if (ranks > 64) return;
+  const Timed step =
+      in_own_process([&] { return replay_on(cluster, program, Engine::kSimGrid, Mode::kStep); });
+  fmt::print(
+      "  the same with --fidelity step: {:.0f} ms, {} messages, {:.3f} ms simulated (fluid "
+      "{:.3f} ms); ASTRA-sim analytical took 2,700 ms for 64 GPUs\n",
+      (step.replay + step.models) * 1e3, step.flows, step.simulated_ms, fluid.simulated_ms);
+}
+
+void large_gpt() {
+  std::ifstream in("/proc/meminfo");
+  std::string line;
+  double available = 0;
+  while (std::getline(in, line)) {
+    if (line.starts_with("MemAvailable:")) available = std::stod(line.substr(13)) / 1024 / 1024;
+  }
+  if (available < 10) {
+    fmt::print("16,384 ranks: skipped, {:.1f} GB of memory are free and 10 are needed\n",
+               available);
+    return;
+  }
+  pb::Synth synth;
+  synth.set_model("gpt");
+  synth.set_layers(32);
+  synth.set_micro_batches(8);
+  synth.set_tp(8);
+  synth.set_pp(8);
+  synth.set_dp(256);
+  synth.set_steps(1);
+  synth.set_gpus_per_node(8);
+  synth.set_gpu("h100-sxm5");
+  const Timed timed = in_own_process([&] {
+    auto begin = Clock::now();
+    const traces::Program program = synthetic(synth);
+    fmt::print("16,384 ranks: {} operations made in {:.1f} s\n", program.operations(),
+               seconds_since(begin));
+    std::fflush(stdout);
+    const Cluster cluster("dgx-h100", 2048);
+    Timed out = replay_on(cluster, program, Engine::kSimGrid, Mode::kFluid);
+    out.memory = status_mb("VmHWM:");
+    return out;
+  });
+  row(fmt::format("  16,384 ranks, replay ({:.1f} ms simulated)", timed.simulated_ms),
+      timed.replay + timed.models, 15, "s");
+  row("  16,384 ranks, memory with the program", timed.memory / 1024, 8, "GB");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::pair<std::string, std::function<void()>>> rows = {
+      {"iteration", big_iteration},
+      {"ring-1024", [] { one_ring(128, 0.5); }},
+      {"ring-4096", [] { one_ring(512, 2); }},
+      {"resnet-64", [] { resnet(64, 20); }},
+      {"resnet-256", [] { resnet(256, 80); }},
+      {"gpt-16384", large_gpt}};
+  for (const auto& [name, work] : rows) {
+    bool wanted = argc < 2;
+    for (int i = 1; i < argc; ++i) wanted |= name.find(argv[i]) != std::string::npos;
+    if (wanted) work();
+  }
+  return 0;
+}
