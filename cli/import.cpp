@@ -48,6 +48,7 @@ Result<int> run_import(Context& context) {
   traces::ImportOptions options;
   if (context.has("allow-truncated")) options.cut_files = traces::CutFiles::kAccept;
   if (context.has("as-recorded")) options.clocks = traces::ClockAlignment::kAsRecorded;
+  if (context.has("columns")) options.columns = context.get<std::string>("columns");
   if (context.has("job")) options.job = context.get<std::string>("job");
   const std::vector<std::filesystem::path> inputs(context.inputs().begin(), context.inputs().end());
   RH_TRY(const Imported imported, traces::import_files(inputs, options, context.reporter()));
@@ -86,12 +87,17 @@ Verb import_verb() {
   verb.options = [](boost::program_options::options_description& options) {
     options.add_options()("allow-truncated", "take what is whole of files that end early")(
         "as-recorded", "leave the clocks of ranks as they were recorded")(
+        "columns", boost::program_options::value<std::string>()->value_name("FILE"),
+        "what the columns of a table of operations (CSV) are, as YAML")(
         "job", boost::program_options::value<std::string>()->value_name("NAME"),
         "name of the job, kept in the file");
   };
   verb.writes = Writes::kFile;
   verb.examples = {{"./rehearse import tests/corpus/kineto/small.json -o small.rtrace",
-                    "one rank of a PyTorch profile"}};
+                    "one rank of a PyTorch profile"},
+                   {"./rehearse import --columns tests/corpus/csv/columns.yaml "
+                    "tests/corpus/csv/small.csv -o table.rtrace",
+                    "a table of operations with columns of one's own"}};
   verb.run = run_import;
   return verb;
 }

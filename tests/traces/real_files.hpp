@@ -26,5 +26,7 @@ struct File {
 
 [[nodiscard]] std::span<const File> kineto_files();
 [[nodiscard]] std::span<const File> execution_trace_files();
+[[nodiscard]] std::span<const File> nsys_files();
+[[nodiscard]] std::span<const File> straggler_files();
 
 }  // namespace rehearse::traces::real

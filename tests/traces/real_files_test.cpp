@@ -26,12 +26,12 @@ constexpr Folder kFolders[] = {
     {"kineto", real::kineto_files},
     {"et", real::execution_trace_files},
     {"chakra", nullptr},
-    {"nsys", nullptr},
+    {"nsys", real::nsys_files},
     {"horovod", nullptr},
     {"tensorflow", nullptr},
     {"nccl", nullptr},
     {"flight_recorder", nullptr},
-    {"straggler", nullptr},
+    {"straggler", real::straggler_files},
 };
 
 std::vector<std::string> files_below(const fs::path& data, const std::string& folder) {

@@ -6,17 +6,25 @@
 #include <algorithm>
 #include <array>
 
+#include "traces/import/capture/capture.hpp"
+#include "traces/import/csv/csv.hpp"
+#include "traces/import/csv/job.hpp"
 #include "traces/import/kineto/kineto.hpp"
+#include "traces/import/nsys/nsys.hpp"
 #include "traces/import/pytorch_et/pytorch_et.hpp"
 #include "traces/import/rtrace/rtrace.hpp"
 
 namespace rehearse::traces {
 namespace {
 
-constexpr std::array<Format, 3> kFormats = {{
+constexpr std::array<Format, 7> kFormats = {{
     {"rtrace", "rehearse trace (.rtrace)", rtrace::sniff, rtrace::read},
+    {"capture", "rehearse capture", capture::sniff, capture::read},
+    {"nsys", "Nsight Systems SQLite export", nsys::sniff, nsys::read},
     {"pytorch-et", "PyTorch execution trace JSON", pytorch_et::sniff, pytorch_et::read},
     {"kineto", "PyTorch profiler (Kineto) or Chrome JSON", kineto::sniff, kineto::read},
+    {"csv", "table of operations (CSV)", csv::sniff, csv::read},
+    {"job", "size and layout of a job (YAML)", csv::sniff_job, csv::read_job},
 }};
 
 struct Magic {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "traces/import/csv/csv.hpp"
 #include "traces/import/format.hpp"
 #include "traces/import/merge.hpp"
 
@@ -75,6 +76,21 @@ std::string known_formats() {
   return join_words(titles);
 }
 
+// The user said what the columns are: a table that has them, or that is named and lacks some, which its
+// reader tells.
+bool is_mapped_table(std::string_view head, bool named, const ReadContext& context) {
+  if (context.table == nullptr) return false;
+  return csv::missing_columns(*context.table, head).empty() ||
+         (named && csv::looks_like_table(head));
+}
+
+const Format* format_named(std::string_view name) {
+  const auto all = formats();
+  const auto hit =
+      std::find_if(all.begin(), all.end(), [&](const Format& f) { return f.name == name; });
+  return hit == all.end() ? nullptr : &*hit;
+}
+
 }  // namespace
 
 Result<Imported> import_files(const std::vector<fs::path>& inputs, const ImportOptions& options,
@@ -84,7 +100,12 @@ Result<Imported> import_files(const std::vector<fs::path>& inputs, const ImportO
   }
   RH_TRY(const std::vector<Candidate> candidates, expand(inputs));
   Imported out;
+  pb::TableMapping mapping;
   ReadContext context{out.trace.strings, out.findings, reporter, options.cut_files};
+  if (!options.columns.empty()) {
+    RH_TRY(mapping, csv::load_mapping(options.columns.string()));
+    context.table = &mapping;
+  }
   std::vector<FilePart> parts;
   for (size_t i = 0; i < candidates.size(); ++i) {
     if (reporter.interrupted()) return fail(Code::kInterrupted, "interrupted");
@@ -92,6 +113,7 @@ Result<Imported> import_files(const std::vector<fs::path>& inputs, const ImportO
     const Candidate& candidate = candidates[i];
     RH_TRY(Source source, Source::open(candidate.path, options.source));
     const Format* format = format_of(source.head());
+    if (is_mapped_table(source.head(), candidate.named, context)) format = format_named("csv");
     if (format == nullptr) {
       const std::string looks = describe(source.head());
       if (candidate.named) {

@@ -23,6 +23,8 @@ struct ImportOptions {
   CutFiles cut_files = CutFiles::kRefuse;
   ClockAlignment clocks = ClockAlignment::kAlign;
   SourceOptions source{};
+  // A file that says what the columns of tables are (traces/proto/table.proto); "": those shipped.
+  std::filesystem::path columns{};
   std::string job{};  // name of the job; "" keeps what the files say
 };
 

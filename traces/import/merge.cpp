@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "traces/import/clock.hpp"
 #include "traces/import/match.hpp"
+#include "traces/import/members.hpp"
 #include "traces/import/steps.hpp"
 
 namespace rehearse::traces {
@@ -230,6 +231,10 @@ Result<void> merge(std::vector<FilePart> parts, const ImportOptions& options, Im
     return a.part.trace.rank < b.part.trace.rank;
   });
   const uint32_t world = world_size_of(parts, placed, findings);
+  std::vector<RankPart*> all;
+  for (Placed& p : placed) all.push_back(&p.part);
+  complete_members(all, world, findings);
+  for (RankPart* part : all) size_buffers(*part, world);
   Communicators communicators(trace, world, findings);
   std::vector<RankPart> ranks;
   for (Placed& p : placed) {

@@ -13,7 +13,20 @@
 #include "traces/import/source.hpp"
 #include "traces/model/trace.hpp"
 
+namespace rehearse::pb {
+class TableMapping;
+}
+
 namespace rehearse::traces {
+
+// Where a rank stands in a communicator whose members the file does not tell.
+constexpr int64_t kUnknownPlace = -2;
+struct CommunicatorPlace {
+  uint32_t size = 0;  // ranks in it; 0: not recorded
+  int64_t position =
+      -1;  // of this rank in it; kUnknownPlace: not recorded, but its id is the same on
+           // all members; -1: nothing is known
+};
 
 // One rank as one file tells it. `trace.ops.calls[i].communicator` is an index into `communicators`
 // here.
@@ -23,6 +36,9 @@ struct RankPart {
   bool rank_known = true;
   // A communicator without members stands for all ranks of the job.
   std::vector<Communicator> communicators;
+  // Per entry of communicators; may be empty. Members are then found from the places of all ranks with
+  // the same communicator id (members.hpp).
+  std::vector<CommunicatorPlace> places;
   // Sequence number as the framework recorded it, per entry of trace.ops.calls; -1: not recorded.
   // May be empty. Call::sequence itself is the order of launch and is assigned by the merge.
   std::vector<int64_t> recorded_sequence;
@@ -30,6 +46,9 @@ struct RankPart {
   std::vector<Nanos> launched;
   // Bytes are recorded or were derived, per entry of trace.ops.calls; empty: all are recorded.
   std::vector<bool> sized;
+  // bytes_in and bytes_out both hold one rank's message as NCCL counts it, per entry of trace.ops.calls;
+  // the merge makes buffers of it once the number of members is known. May be empty: none do.
+  std::vector<bool> message_only;
 };
 
 // Sizes of the collectives of one rank in the order of their calls, from a file that has no times
@@ -69,6 +88,8 @@ struct ReadContext {
   Findings& findings;
   Reporter& reporter;
   CutFiles cut_files = CutFiles::kRefuse;
+  // What the columns of tables are, when the user says so; null: the shipped mappings.
+  const pb::TableMapping* table = nullptr;
 };
 
 }  // namespace rehearse::traces
