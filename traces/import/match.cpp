@@ -210,9 +210,11 @@ void match_calls(std::span<RankPart> ranks, const Trace& trace, Findings& findin
     }
   }
   if (unsized > 0) {
-    findings.add("collective-without-size", Severity::kWarning, first_unsized,
-                 "import the execution trace of the same rank beside it, which has the sizes",
-                 unsized);
+    findings.add(
+        "collective-without-size", Severity::kWarning, first_unsized,
+        "import the execution trace of the same rank beside it, which has the sizes; an Nsight "
+        "export has them in NCCL's payloads, a table in a column of bytes",
+        unsized);
   }
   compare_ranks(ranks, trace, findings);
 }

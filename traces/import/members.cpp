@@ -20,33 +20,43 @@ struct Known {
   std::vector<RankId> users;      // all ranks that have it, ascending
 };
 
-// Ranks first + i * stride that agree with every known place.
-std::optional<std::vector<RankId>> evenly(const Known& known, uint32_t world) {
-  const auto fits = [&](int64_t stride) -> std::optional<std::vector<RankId>> {
-    const auto& [position, rank] = *known.at.begin();
+// Groups that ranks are known to be in, smaller than the job.
+using Settled = std::map<RankId, std::vector<std::vector<RankId>>>;
+
+// Groups of a layout (tensor, pipeline, data parallel) cross each other in one rank only.
+bool crosses_once(RankId rank, const std::vector<RankId>& members, const Settled& settled) {
+  const auto groups = settled.find(rank);
+  if (groups == settled.end()) return true;
+  return std::all_of(groups->second.begin(), groups->second.end(), [&](const auto& other) {
+    return std::count_if(members.begin(), members.end(), [&](RankId r) {
+             return std::find(other.begin(), other.end(), r) != other.end();
+           }) == 1;
+  });
+}
+
+// Ranks first + i * stride that agree with every known place, in a layout that tiles the job.
+std::optional<std::vector<RankId>> evenly(const Known& known, uint32_t world,
+                                          const Settled& settled) {
+  const int64_t size = known.size;
+  const auto& [position, rank] = *known.at.begin();
+  for (int64_t stride = 1; stride * size <= int64_t{world}; ++stride) {
     const int64_t first = int64_t{rank} - int64_t{position} * stride;
-    if (first < 0 || first + (int64_t{known.size} - 1) * stride >= int64_t{world}) return {};
-    // Groups of a layout tile the job: consecutive ones begin at a multiple of their size.
-    if (stride == 1 && first % known.size != 0) return {};
-    if (stride > 1 && first % (stride * known.size) >= stride) return {};
-    for (const auto& [p, r] : known.at) {
-      if (first + int64_t{p} * stride != int64_t{r}) return {};
-    }
+    if (first < 0 || world % (stride * size) != 0 || first % (stride * size) >= stride) continue;
     std::vector<RankId> members(known.size);
-    for (uint32_t i = 0; i < known.size; ++i) {
-      members[i] = static_cast<RankId>(first + int64_t{i} * stride);
+    for (int64_t i = 0; i < size; ++i) {
+      members[static_cast<size_t>(i)] = static_cast<RankId>(first + i * stride);
     }
-    return members;
-  };
-  for (int64_t stride = 1; stride * (int64_t{known.size} - 1) < int64_t{world}; ++stride) {
-    if (known.size == 1 && stride > 1) break;
-    if (auto members = fits(stride)) return members;
+    const bool agrees = std::all_of(known.at.begin(), known.at.end(), [&](const auto& place) {
+      return members[place.first] == place.second && crosses_once(place.second, members, settled);
+    });
+    if (agrees) return members;
+    if (size == 1) break;
   }
   return std::nullopt;
 }
 
 std::vector<RankId> members_of(const std::string& id, const Known& known, uint32_t world,
-                               Findings& findings) {
+                               const Settled& settled, Findings& findings) {
   if (known.size != 0 && known.size <= world && !known.at.empty()) {
     if (known.at.size() == known.size) {
       std::vector<RankId> members;
@@ -58,7 +68,7 @@ std::vector<RankId> members_of(const std::string& id, const Known& known, uint32
       std::iota(everyone.begin(), everyone.end(), 0u);
       return everyone;
     }
-    if (auto members = evenly(known, world)) {
+    if (auto members = evenly(known, world, settled)) {
       findings.add("members-assumed", Severity::kWarning,
                    fmt::format("{}: {} of {} members are here", id, known.at.size(), known.size),
                    "the other members of this communicator follow from an even layout of ranks; "
@@ -87,7 +97,7 @@ void complete_members(std::span<RankPart* const> ranks, uint32_t world, Findings
       if (!part->communicators[i].members.empty() || place.position == -1) continue;
       Known& known = table[part->communicators[i].id];
       known.users.push_back(part->trace.rank);
-      if (place.position < 0) continue;
+      if (place.position < 0 || place.position >= int64_t{place.size}) continue;
       if (known.size != 0 && known.size != place.size) {
         findings.add("communicator-contradiction", Severity::kWarning,
                      fmt::format("{}: {} ranks, elsewhere {}", part->communicators[i].id,
@@ -108,7 +118,18 @@ void complete_members(std::span<RankPart* const> ranks, uint32_t world, Findings
     }
   }
   std::map<std::string, std::vector<RankId>> members;
-  for (const auto& [id, known] : table) members[id] = members_of(id, known, world, findings);
+  // Larger groups first: they leave fewer choices to the smaller ones.
+  std::vector<std::pair<uint32_t, std::string>> order;
+  for (const auto& [id, known] : table) order.emplace_back(known.size, id);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  Settled settled;
+  for (const auto& [size, id] : order) {
+    const Known& known = table[id];
+    members[id] = members_of(id, known, world, settled, findings);
+    if (size == 0 || size >= world) continue;
+    for (const RankId rank : known.users) settled[rank].push_back(members[id]);
+  }
   for (RankPart* part : ranks) {
     for (size_t i = 0; i < part->places.size() && i < part->communicators.size(); ++i) {
       Communicator& c = part->communicators[i];
