@@ -32,6 +32,7 @@ nlohmann::ordered_json summary_json(const Imported& imported, const std::string&
           {"output", output},
           {"ranks", imported.trace.ranks.size()},
           {"world_size", imported.trace.header.world_size()},
+          {"cloned_ranks", imported.trace.header.cloned_from_size()},
           {"operations", imported.trace.operations()},
           {"calls", calls_of(imported.trace)},
           {"communicators", imported.trace.communicators.size()},
@@ -50,6 +51,17 @@ Result<int> run_import(Context& context) {
   if (context.has("as-recorded")) options.clocks = traces::ClockAlignment::kAsRecorded;
   if (context.has("columns")) options.columns = context.get<std::string>("columns");
   if (context.has("job")) options.job = context.get<std::string>("job");
+  if (context.has("assume-symmetric")) {
+    RH_TRY(const auto seed, context.number("seed", 0, INT64_MAX));
+    options.assume_symmetric = static_cast<uint64_t>(seed);
+  }
+  if (context.has("unprofiled-step")) {
+    RH_TRY(options.unprofiled_step, parse_duration(context.get<std::string>("unprofiled-step")));
+    if (options.unprofiled_step <= 0) {
+      return fail(Code::kUsage, "the step time must be positive", "--unprofiled-step",
+                  "give it as 212ms");
+    }
+  }
   const std::vector<std::filesystem::path> inputs(context.inputs().begin(), context.inputs().end());
   RH_TRY(const Imported imported, traces::import_files(inputs, options, context.reporter()));
   if (auto written = traces::write_rtrace(imported.trace, *output, context.overwrite()); !written) {
@@ -90,14 +102,24 @@ Verb import_verb() {
         "columns", boost::program_options::value<std::string>()->value_name("FILE"),
         "what the columns of a table of operations (CSV) are, as YAML")(
         "job", boost::program_options::value<std::string>()->value_name("NAME"),
-        "name of the job, kept in the file");
+        "name of the job, kept in the file")("assume-symmetric",
+                                             "clone missing ranks from recorded ranks of the same "
+                                             "role; everything made of the file says "
+                                             "so")(
+        "seed", boost::program_options::value<std::string>()->value_name("N")->default_value("1"),
+        "seed of the durations that cloned ranks draw")(
+        "unprofiled-step", boost::program_options::value<std::string>()->value_name("TIME"),
+        "step time measured without the profiler, as 212ms: fits the profiler's cost on the host");
   };
   verb.writes = Writes::kFile;
-  verb.examples = {{"./rehearse import tests/corpus/kineto/small.json -o small.rtrace",
-                    "one rank of a PyTorch profile"},
-                   {"./rehearse import --columns tests/corpus/csv/columns.yaml "
-                    "tests/corpus/csv/small.csv -o table.rtrace",
-                    "a table of operations with columns of one's own"}};
+  verb.examples = {
+      {"./rehearse import tests/corpus/kineto/small.json -o small.rtrace",
+       "one rank of a PyTorch profile"},
+      {"./rehearse import --columns tests/corpus/csv/columns.yaml "
+       "tests/corpus/csv/small.csv -o table.rtrace",
+       "a table of operations with columns of one's own"},
+      {"./rehearse import tests/corpus/kineto/small.json --assume-symmetric -o all.rtrace",
+       "with the ranks that were not recorded as clones of those that were"}};
   verb.run = run_import;
   return verb;
 }

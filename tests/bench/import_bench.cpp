@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports Kineto JSON and prints MB/s of uncompressed text and peak memory.
-//   import_bench [MEGABYTES [FOLDER]]   writes a trace of that size (plain and gz) into FOLDER
-//   first import_bench FILE...                imports the files named
+// Imports Kineto JSON, each file in a process of its own, and prints MB of uncompressed text per second
+// (and per second of processor time), peak memory and what of it is not output.
+//   import_bench            the real files of REHEARSE_DATA, generated ones of 10 to 640 MB plain and
+//                           gzip, and python's json.load on one of them
+//   import_bench --large    the same with 4 GB
+//   import_bench FILE...    the files named
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "traces/import/import.hpp"
 
@@ -86,70 +93,154 @@ void write_sample(const std::filesystem::path& path, uint64_t bytes, bool compre
   if (packed != nullptr) gzclose(packed);
 }
 
-uint64_t uncompressed_size(const std::filesystem::path& path) {
+namespace fs = std::filesystem;
+
+// What a child process took.
+struct Figures {
+  double seconds = 0, cpu = 0, peak = 0;  // MB
+  bool ok = false;
+};
+
+double seconds_of(const timeval& t) {
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+}
+
+Figures in_child(const std::function<int()>& work) {
+  std::fflush(stdout);
+  const auto start = std::chrono::steady_clock::now();
+  const pid_t child = fork();
+  if (child == 0) _exit(work());
+  int status = 0;
+  rusage usage{};
+  wait4(child, &status, 0, &usage);
+  Figures f;
+  f.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  f.cpu = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+  f.peak = static_cast<double>(usage.ru_maxrss) / 1024 * 1.048576;
+  f.ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return f;
+}
+
+template <typename T>
+double megabytes(const std::vector<T>& column) {
+  return static_cast<double>(column.size() * sizeof(T)) / 1e6;
+}
+
+double output_of(const Trace& trace) {
+  double sum = 0;
+  for (const RankTrace& r : trace.ranks) {
+    const Operations& o = r.ops;
+    sum += megabytes(o.kind) + megabytes(o.lane) + megabytes(o.name) + megabytes(o.start) +
+           megabytes(o.duration) + megabytes(o.correlation) + megabytes(o.detail) +
+           megabytes(o.calls) + megabytes(o.copies) + megabytes(o.syncs) + megabytes(o.memory);
+  }
+  return sum;
+}
+
+double text_of(const fs::path& path) {
   auto source = Source::open(path, {});
   std::string block(1 << 20, '\0');
   while (source) {
     const auto got = source->read(block);
     if (!got || *got == 0) break;
   }
-  return source ? source->offset() : 0;
+  return source ? static_cast<double>(source->offset()) / 1e6 : 0;
 }
 
-double peak_mb() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;
+Figures measure(const std::string& name, const std::vector<fs::path>& files) {
+  double text = 0, output = 0;
+  for (const fs::path& file : files) text += text_of(file);
+  int pipes[2];
+  if (pipe(pipes) != 0) return {};
+  const Figures f = in_child([&] {
+    SilentReporter silent;
+    double largest = 0;
+    for (const fs::path& file : files) {
+      const auto imported = import_files({file}, {}, silent);
+      if (!imported) return 1;
+      largest = std::max(largest, output_of(imported->trace));
+    }
+    return write(pipes[1], &largest, sizeof largest) == sizeof largest ? 0 : 1;
+  });
+  close(pipes[1]);
+  if (read(pipes[0], &output, sizeof output) != sizeof output) output = 0;
+  close(pipes[0]);
+  fmt::print(
+      "{:<28} {:8.1f} MB {:8.3f} s {:6.0f} MB/s {:6.0f} MB/s per core   peak {:6.0f} MB, "
+      "beyond the output {:5.0f} MB{}\n",
+      name, text, f.seconds, text / f.seconds, text / f.cpu, f.peak, f.peak - output,
+      f.ok ? "" : "  (refused)");
+  return f;
 }
 
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto of = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
-  };
-  return of(usage.ru_utime) + of(usage.ru_stime);
-}
-
-void measure(const std::filesystem::path& path) {
-  const double text = static_cast<double>(uncompressed_size(path)) / 1e6;
-  const double cpu = cpu_seconds();
-  const auto start = std::chrono::steady_clock::now();
-  SilentReporter silent;
-  const auto imported = import_files({path}, {}, silent);
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!imported) {
-    fmt::print("{}: {}\n", path.filename().string(), imported.error().message());
+// Real profiles, the larger ones plain: their text is what counts.
+void measure_real(const fs::path& folder) {
+  const char* data = std::getenv("REHEARSE_DATA");
+  const fs::path root = fs::path(data != nullptr ? data : "../shared/data") / "kineto";
+  if (!fs::exists(root)) {
+    fmt::print("skipped: no real traces (REHEARSE_DATA)\n");
     return;
   }
-  const double output = static_cast<double>(imported->trace.operations()) * 35 / 1e6;
-  fmt::print(
-      "{}: {:.1f} MB of text, {} operations, {:.3f} s, {:.0f} MB/s, {:.0f} MB/s per core, output "
-      "{:.0f} MB, peak {:.0f} MB\n",
-      path.filename().string(), text, imported->trace.operations(), seconds, text / seconds,
-      text / (cpu_seconds() - cpu), output, peak_mb());
-  if (std::getenv("FINDINGS") == nullptr) return;
-  for (const Finding& f : imported->findings.rows()) {
-    fmt::print("  {} {} x{}: {} ({})\n", name_of(f.severity), f.id, f.count, f.first, f.advice);
+  std::vector<fs::path> packed, plain;
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    if (entry.path().extension() != ".gz" || entry.file_size() < 400'000) continue;
+    if (entry.path().string().find("/et/") == std::string::npos) packed.push_back(entry.path());
   }
+  std::sort(packed.begin(), packed.end());
+  for (const fs::path& file : packed) {
+    plain.push_back(folder / ("rehearse-bench-" + file.stem().string()));
+    auto source = Source::open(file, {});
+    std::FILE* out = std::fopen(plain.back().c_str(), "wb");
+    std::string block(1 << 20, '\0');
+    while (source && out != nullptr) {
+      const auto got = source->read(block);
+      if (!got || *got == 0) break;
+      std::fwrite(block.data(), 1, *got, out);
+    }
+    if (out != nullptr) std::fclose(out);
+  }
+  measure(fmt::format("{} real files, gz", packed.size()), packed);
+  measure(fmt::format("{} real files, plain", plain.size()), plain);
+  for (const fs::path& file : plain) fs::remove(file);
+}
+
+void compare_with_python(const fs::path& path, const Figures& ours) {
+  const Figures python = in_child([&] {
+    execlp("python3", "python3", "-c", "import json,sys; json.load(open(sys.argv[1]))",
+           path.c_str(), static_cast<char*>(nullptr));
+    return 1;
+  });
+  if (!python.ok) {
+    fmt::print("skipped: no python3\n");
+    return;
+  }
+  fmt::print(
+      "python3 json.load {:.2f} s, {:.0f} MB: {:.1f} times as long, {:.1f} times the memory\n",
+      python.seconds, python.peak, python.seconds / ours.seconds, python.peak / ours.peak);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::filesystem::exists(argv[1])) {
-    for (int i = 1; i < argc; ++i) measure(argv[i]);
+  const bool large = argc > 1 && std::string(argv[1]) == "--large";
+  if (argc > 1 && !large) {
+    for (int i = 1; i < argc; ++i) measure(fs::path(argv[i]).filename().string(), {argv[i]});
     return 0;
   }
-  const uint64_t megabytes = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 200;
-  const std::filesystem::path folder = argc > 2 ? argv[2] : std::filesystem::temp_directory_path();
-  for (const bool compressed : {false, true}) {
-    const auto path =
-        folder / (compressed ? "rehearse-bench-rank0.json.gz" : "rehearse-bench-rank0.json");
-    write_sample(path, megabytes * 1'000'000, compressed);
-    measure(path);
-    std::filesystem::remove(path);
+  const fs::path folder = fs::temp_directory_path();
+  measure_real(folder);
+  std::vector<uint64_t> sizes = {10, 40, 160, 640};
+  if (large) sizes.push_back(4000);
+  for (const uint64_t size : sizes) {
+    const fs::path path = folder / "rehearse-bench-rank0.json";
+    write_sample(path, size * 1'000'000, false);
+    const Figures ours = measure(fmt::format("generated, {} MB", size), {path});
+    if (size == 160) compare_with_python(path, ours);
+    fs::remove(path);
   }
+  const fs::path packed = folder / "rehearse-bench-rank0.json.gz";
+  write_sample(packed, 320'000'000, true);
+  measure("generated, 320 MB gz", {packed});
+  fs::remove(packed);
   return 0;
 }

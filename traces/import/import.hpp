@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct ImportOptions {
   // A file that says what the columns of tables are (traces/proto/table.proto); "": those shipped.
   std::filesystem::path columns{};
   std::string job{};  // name of the job; "" keeps what the files say
+  // Seed of the durations of cloned ranks (symmetric.hpp); without it missing ranks stay missing.
+  std::optional<uint64_t> assume_symmetric{};
+  Nanos unprofiled_step = 0;  // step time without a profiler (program/overhead.hpp); 0: not known
 };
 
 struct Imported {

@@ -13,6 +13,8 @@
 #include "traces/import/match.hpp"
 #include "traces/import/members.hpp"
 #include "traces/import/steps.hpp"
+#include "traces/import/symmetric.hpp"
+#include "traces/program/overhead.hpp"
 
 namespace rehearse::traces {
 namespace {
@@ -181,6 +183,16 @@ void copy_findings(const Findings& findings, pb::TraceHeader& header) {
   }
 }
 
+// What the user tells beyond the files.
+void complete(const ImportOptions& options, Imported& out) {
+  if (options.assume_symmetric) {
+    assume_symmetric(out.trace, *options.assume_symmetric, out.findings);
+    copy_findings(out.findings, out.trace.header);
+  }
+  if (options.unprofiled_step > 0) fit_overhead(out.trace, options.unprofiled_step, out.findings);
+  copy_findings(out.findings, out.trace.header);
+}
+
 Result<void> adopt_whole(std::vector<FilePart>& parts, const ImportOptions& options,
                          Imported& out) {
   if (parts.size() > 1) {
@@ -196,6 +208,7 @@ Result<void> adopt_whole(std::vector<FilePart>& parts, const ImportOptions& opti
     out.findings.add(f.id(), severity, f.first(), f.advice(), f.count());
   }
   if (!options.job.empty()) out.trace.header.set_job(options.job);
+  complete(options, out);
   return {};
 }
 
@@ -253,7 +266,7 @@ Result<void> merge(std::vector<FilePart> parts, const ImportOptions& options, Im
   if (options.clocks == ClockAlignment::kAlign) align_clocks(trace, findings);
   find_steps(trace, findings);
   fill_header(parts, options, world, trace.header);
-  copy_findings(findings, trace.header);
+  complete(options, out);
   return {};
 }
 

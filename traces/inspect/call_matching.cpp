@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "traces/program/split.hpp"
+
 namespace rehearse::traces {
 namespace {
 
@@ -101,7 +103,7 @@ void CallMatching::add_collective(const Call& call, Interval span, bool wanted) 
     CallRow row;
     row.facts = {call.communicator, call.sequence, call.collective, 0,        0,
                  span.start,        span.start,    rank_,           span.end, span.end};
-    row.next_start = span.start;
+    row.next_start = row.origin = span.start;
     rows_.push_back(row);
   }
   CallRow& row = rows_[place->second];
@@ -132,6 +134,7 @@ void CallMatching::add_collective(const Call& call, Interval span, bool wanted) 
     }
   }
   ++facts.ranks;
+  row.after_first += span.start - row.origin;
   row.rank_sum += rank_;
   facts.first_start = std::min(facts.first_start, span.start);
   facts.first_end = std::min(facts.first_end, span.end);
@@ -214,27 +217,41 @@ void CallMatching::judge(const PairRow& row, Inspection& out) const {
   }
 }
 
+// Wait and transfer by the last arriver.
+void CallMatching::split(CallRow& row) const {
+  MatchedCollective& facts = row.facts;
+  const size_t members = members_[facts.communicator].sorted.size();
+  if (!synchronises(facts.collective) || members == 0 || facts.ranks < members) return;
+  facts.wait = static_cast<Nanos>(facts.ranks) * (facts.last_start - row.origin) - row.after_first;
+  facts.transfer = std::max<Nanos>(0, facts.last_end - facts.last_start);
+}
+
 void CallMatching::finish(Inspection& out) {
   out.communicators.clear();
   for (size_t i = 0; i < communicators_.size(); ++i) {
     const Communicator& c = communicators_[i];
     out.communicators.push_back(
-        {c.id, c.description, c.backend, c.members.size(), members_[i].recorded, {}});
+        {c.id, c.description, c.backend, c.members, members_[i].recorded, {}});
   }
-  const auto count = [&](uint32_t communicator, Collective type, uint64_t calls, Bytes bytes) {
+  const auto count = [&](uint32_t communicator, Collective type, const CollectiveTotals& one) {
     for (TotalsByType* totals : {&out.communicators[communicator].totals, &out.totals}) {
       CollectiveTotals& row = (*totals)[static_cast<size_t>(type)];
       ++row.collectives;
-      row.calls += calls;
-      row.bytes += bytes;
+      row.calls += one.calls;
+      row.bytes += one.bytes;
+      row.wait += one.wait;
+      row.transfer += one.transfer;
     }
   };
   out.findings.merge(findings_);
   std::map<RankId, LastArriver> late;
-  for (const CallRow& row : rows_) {
+  for (CallRow& row : rows_) {
     if (!row.wanted) continue;
     ++out.collectives;
-    count(row.facts.communicator, row.facts.collective, row.facts.ranks, row.facts.bytes);
+    split(row);
+    count(row.facts.communicator, row.facts.collective,
+          {1, row.facts.ranks, row.facts.bytes, std::max<Nanos>(row.facts.wait, 0),
+           std::max<Nanos>(row.facts.transfer, 0)});
     judge(row, out);
     if (out.options.list_collectives) out.matched.push_back(row.facts);
     const Members& members = members_[row.facts.communicator];
@@ -248,8 +265,8 @@ void CallMatching::finish(Inspection& out) {
   for (const PairRow& row : pairs_) {
     if (!row.wanted) continue;
     ++out.point_to_point;
-    count(row.communicator, Collective::kSend, row.sends + row.receives,
-          std::max(row.sent_bytes, row.received_bytes));
+    count(row.communicator, Collective::kSend,
+          {1, row.sends + row.receives, std::max(row.sent_bytes, row.received_bytes), 0, 0});
     judge(row, out);
   }
   for (const auto& [rank, last] : late) out.late.push_back(last);

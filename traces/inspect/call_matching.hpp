@@ -20,6 +20,8 @@ struct CallRow {
   Bytes compared = 0;     // what must be equal on all ranks; 0: not known yet
   uint64_t rank_sum = 0;  // of the ranks that called, to name a single missing one
   Nanos next_start = 0;   // of the last but one
+  Nanos after_first = 0;  // sum over ranks of start minus that of the first rank seen
+  Nanos origin = 0;       // start of the first rank seen
   RankId seen_last = 0;   // rank whose call was added last
   RankId odd_rank = 0;    // first that differed
   bool wanted = false;
@@ -62,6 +64,7 @@ class CallMatching {
 
   void add_collective(const Call& call, Interval span, bool wanted);
   void add_pair(const Call& call, bool wanted);
+  void split(CallRow& row) const;
   void judge(const CallRow& row, Inspection& out) const;
   void judge(const PairRow& row, Inspection& out) const;
   [[nodiscard]] bool is_recorded(RankId rank) const;

@@ -49,6 +49,7 @@ struct Inspector::Impl {
 
   [[nodiscard]] Interval zoom(const RankTrace& rank);
   void add_operations(const RankTrace& rank, Interval window);
+  void add_program(const RankTrace& rank, RankTimes& times);
   void finish_steps();
   void finish_kernels();
 };
@@ -114,7 +115,24 @@ void Inspector::Impl::add_operations(const RankTrace& rank, Interval window) {
     times.exposed += exposed;
     times.idle += w.end - w.start - busy - exposed;
   }
+  add_program(rank, times);
   out.times.push_back(std::move(times));
+}
+
+void Inspector::Impl::add_program(const RankTrace& rank, RankTimes& times) {
+  Findings findings;
+  const auto program = build_rank_program(rank, 0, findings);
+  if (!program) return;
+  for (const Finding& f : findings.rows()) {
+    // The import tells of work without launches already.
+    if (f.id == "work-without-launch") continue;
+    out.findings.add(f.id, f.severity, f.first, f.advice, f.count);
+  }
+  times.edges = program->edges.size();
+  times.inferred_edges = program->inferred_edges;
+  times.host_time = program->host;
+  out.edges += times.edges;
+  out.inferred_edges += times.inferred_edges;
 }
 
 void Inspector::Impl::finish_steps() {

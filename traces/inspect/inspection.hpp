@@ -17,6 +17,7 @@
 #include "base/reporter.hpp"
 #include "traces/model/rtrace.hpp"
 #include "traces/model/trace.hpp"
+#include "traces/program/program.hpp"
 
 namespace rehearse::traces {
 
@@ -36,13 +37,16 @@ struct CollectiveTotals {
   uint64_t collectives = 0;
   uint64_t calls = 0;
   Bytes bytes = 0;
+  // Of collectives that end only after their last member came and whose members are all recorded:
+  // time from each start to the last one, summed over ranks, and from the last start to the last end.
+  Nanos wait = 0, transfer = 0;
 };
 // By Collective; a send and its receive are one collective of kind kSend.
 using TotalsByType = std::array<CollectiveTotals, kCollectives>;
 
 struct CommunicatorFacts {
   std::string id, description, backend;
-  size_t members = 0;
+  std::vector<RankId> members;
   size_t recorded = 0;  // members whose operations are in the trace
   TotalsByType totals{};
 };
@@ -60,6 +64,9 @@ struct RankTimes {
   Nanos exposed = 0;
   Nanos overlapped = 0;  // communication while compute runs; part of compute
   Nanos idle = 0;
+  // Of its program (traces/program), over the whole recording.
+  uint64_t edges = 0, inferred_edges = 0;
+  HostTime host_time{};
 };
 
 // How often a rank was the last of all recorded members to start a collective.
@@ -79,6 +86,9 @@ struct MatchedCollective {
   Nanos first_start = 0, last_start = 0;
   RankId last_arriver = 0;  // the lowest of those that started last
   Nanos first_end = 0, last_end = 0;
+  Nanos wait = -1;  // sum over ranks up to the last start; -1: members are missing, or they do not
+                    // wait for each other
+  Nanos transfer = -1;  // from the last start to the last end
 };
 
 struct KernelTotal {
@@ -101,6 +111,7 @@ struct Inspection {
   uint64_t collectives = 0;     // distinct (communicator, sequence)
   uint64_t point_to_point = 0;  // pairs of send and receive, or halves whose peer is not recorded
   uint64_t nccl_kernels = 0;    // calls on streams
+  uint64_t edges = 0, inferred_edges = 0;  // of the programs of its ranks
   std::array<uint64_t, kOpKinds> by_kind{};
   StepTimes steps;
   std::map<std::string, uint64_t> gpus;  // model -> ranks; "unknown" where none was recorded

@@ -37,7 +37,9 @@ Json totals_of(const TotalsByType& totals) {
     out[type == Collective::kSend ? "send_recv" : name_of(type)] = {
         {"collectives", totals[i].collectives},
         {"calls", totals[i].calls},
-        {"bytes", totals[i].bytes}};
+        {"bytes", totals[i].bytes},
+        {"wait_ns", totals[i].wait},
+        {"transfer_ns", totals[i].transfer}};
   }
   return out;
 }
@@ -50,7 +52,8 @@ Json communicators_of(const Inspection& in) {
     out.push_back({{"id", to_utf8(c.id)},
                    {"description", to_utf8(c.description)},
                    {"backend", to_utf8(c.backend)},
-                   {"members", c.members},
+                   {"members", c.members.size()},
+                   {"ranks", c.members},
                    {"recorded", c.recorded},
                    {"calls", calls},
                    {"by_type", totals_of(c.totals)}});
@@ -70,7 +73,12 @@ Json breakdown_of(const Inspection& in) {
                    {"compute_ns", t.compute},
                    {"communication_exposed_ns", t.exposed},
                    {"communication_overlapped_ns", t.overlapped},
-                   {"idle_ns", t.idle}});
+                   {"idle_ns", t.idle},
+                   {"edges", t.edges},
+                   {"inferred_edges", t.inferred_edges},
+                   {"host_work_ns", t.host_time.work},
+                   {"host_blocked_ns", t.host_time.blocked},
+                   {"host_unknown_ns", t.host_time.unknown}});
   }
   return out;
 }
@@ -88,6 +96,10 @@ Json matched_of(const Inspection& in) {
                    {"last_arriver", m.last_arriver},
                    {"start_spread_ns", m.last_start - m.first_start},
                    {"end_spread_ns", m.last_end - m.first_end}});
+    if (m.wait >= 0) {
+      out.back()["wait_ns"] = m.wait;
+      out.back()["transfer_ns"] = m.transfer;
+    }
   }
   return out;
 }
@@ -95,10 +107,16 @@ Json matched_of(const Inspection& in) {
 }  // namespace
 
 nlohmann::ordered_json to_json(const Inspection& in) {
-  Json out = {{"schema", "rehearse.inspect/1"},       {"ranks", in.ranks.size()},
-              {"world_size", in.header.world_size()}, {"operations", in.operations},
-              {"collectives", in.collectives},        {"point_to_point", in.point_to_point},
-              {"nccl_kernels", in.nccl_kernels},      {"steps", in.steps.per_rank}};
+  Json out = {{"schema", "rehearse.inspect/1"},
+              {"ranks", in.ranks.size()},
+              {"world_size", in.header.world_size()},
+              {"operations", in.operations},
+              {"collectives", in.collectives},
+              {"point_to_point", in.point_to_point},
+              {"nccl_kernels", in.nccl_kernels},
+              {"steps", in.steps.per_rank},
+              {"edges", in.edges},
+              {"inferred_edges", in.inferred_edges}};
   if (in.options.rank) out["rank"] = *in.options.rank;
   if (in.options.step) out["step"] = *in.options.step;
   out["step_time_ns"] = {{"mean", in.steps.mean}, {"p50", in.steps.p50}, {"p99", in.steps.p99}};

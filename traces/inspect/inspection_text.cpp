@@ -72,6 +72,12 @@ std::string facts(const Inspection& in) {
                          format_count(in.by_kind[i]));
   }
   line("kinds", kinds);
+  line("edges", fmt::format("{}, of which {} are inferred", format_count(in.edges),
+                            format_count(in.inferred_edges)));
+  if (in.header.cloned_from_size() > 0) {
+    line("clones", fmt::format("{} ranks were not recorded: they are clones",
+                               format_count(static_cast<uint64_t>(in.header.cloned_from_size()))));
+  }
   std::string options;
   for (const auto& [name, value] : generator_options(in.header.synth())) {
     options += fmt::format("{}{}={}", options.empty() ? "" : " ", name,
@@ -115,23 +121,39 @@ std::string times(const Inspection& in, int width) {
   return section("time of ranks (exposed, overlapped: communication)", table, width);
 }
 
+// Not known where no collective of the kind could be split.
+std::string time_of(Nanos time, const CollectiveTotals& t) {
+  return t.wait == 0 && t.transfer == 0 ? "-" : format_duration(time);
+}
+
+std::string members(uint64_t size, uint64_t groups, const std::string& ranks) {
+  constexpr size_t kLongest = 16;
+  if (groups != 1 || ranks.size() > kLongest) return format_count(size);
+  return fmt::format("{} ({})", format_count(size), ranks);
+}
+
 // Communicators of the same description and size are one row: a large job has thousands.
 std::string communicators(const Inspection& in, int width) {
   struct Group {
-    uint64_t count = 0, members = 0;
+    uint64_t count = 0;
+    std::string ranks;  // of the first
     TotalsByType totals{};
   };
   std::map<std::pair<std::string, uint64_t>, Group> groups;
   for (const CommunicatorFacts& c : in.communicators) {
-    Group& group = groups[{c.description.empty() ? c.id : c.description, c.members}];
+    Group& group = groups[{c.description.empty() ? c.id : c.description, c.members.size()}];
     ++group.count;
+    if (group.count == 1) group.ranks = format_ranks(c.members);
     for (size_t i = 0; i < c.totals.size(); ++i) {
       group.totals[i].collectives += c.totals[i].collectives;
       group.totals[i].calls += c.totals[i].calls;
       group.totals[i].bytes += c.totals[i].bytes;
+      group.totals[i].wait += c.totals[i].wait;
+      group.totals[i].transfer += c.totals[i].transfer;
     }
   }
-  TextTable table({"communicator", "number", "members", "type", "collectives", "calls", "bytes"});
+  TextTable table({"communicator", "number", "members", "type", "collectives", "calls", "bytes",
+                   "wait", "transfer"});
   size_t rows = 0;
   for (const auto& [key, group] : groups) {
     if (++rows > kMaxRows) break;
@@ -140,13 +162,14 @@ std::string communicators(const Inspection& in, int width) {
       const CollectiveTotals& t = group.totals[i];
       if (t.collectives == 0) continue;
       table.add({first ? printable(key.first) : "", first ? format_count(group.count) : "",
-                 first ? format_count(key.second) : "", type_name(i), format_count(t.collectives),
-                 format_count(t.calls), format_bytes(t.bytes)});
+                 first ? members(key.second, group.count, group.ranks) : "", type_name(i),
+                 format_count(t.collectives), format_count(t.calls), format_bytes(t.bytes),
+                 time_of(t.wait, t), time_of(t.transfer, t)});
       first = false;
     }
     if (first) {
-      table.add({printable(key.first), format_count(group.count), format_count(key.second), "-",
-                 "0", "0", "-"});
+      table.add({printable(key.first), format_count(group.count),
+                 members(key.second, group.count, group.ranks), "-", "0", "0", "-", "-", "-"});
     }
   }
   std::string out = section("communicators", table, width);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 namespace rehearse::traces {
 
@@ -44,13 +43,6 @@ constexpr std::array<DTypeFacts, 13> kDTypes = {{{"unknown", 0},
 template <typename T>
 const T* detail_of(const std::vector<T>& table, uint32_t detail) {
   return detail == 0 || detail > table.size() ? nullptr : &table[detail - 1];
-}
-
-template <typename T>
-void permute(std::vector<T>& column, const std::vector<uint32_t>& order) {
-  std::vector<T> sorted(column.size());
-  for (size_t i = 0; i < order.size(); ++i) sorted[i] = column[order[i]];
-  column = std::move(sorted);
 }
 
 }  // namespace
@@ -122,31 +114,6 @@ const Copy* Operations::copy(size_t op) const {
 }
 const Memory* Operations::mem(size_t op) const {
   return kind[op] == OpKind::kMemory ? detail_of(memory, detail[op]) : nullptr;
-}
-
-void Operations::sort() {
-  std::vector<uint32_t> order(size());
-  std::iota(order.begin(), order.end(), 0u);
-  const auto before = [&](uint32_t a, uint32_t b) {
-    return start[a] != start[b] ? start[a] < start[b] : lane[a] < lane[b];
-  };
-  if (std::is_sorted(order.begin(), order.end(), before)) {
-    std::sort(dependencies.begin(), dependencies.end());
-    return;
-  }
-  std::stable_sort(order.begin(), order.end(), before);
-  permute(kind, order);
-  permute(lane, order);
-  permute(name, order);
-  permute(start, order);
-  permute(duration, order);
-  permute(correlation, order);
-  permute(detail, order);
-  if (dependencies.empty()) return;
-  std::vector<uint32_t> place(order.size());
-  for (uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;
-  for (Dependency& d : dependencies) d = {place[d.op], place[d.on]};
-  std::sort(dependencies.begin(), dependencies.end());
 }
 
 Strings::Strings() { intern(""); }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Program: the replayable form of a trace. A lane is a strictly ordered queue (a host thread, a
-// CUDA stream). An operation starts when its lane is free and its predecessors on other lanes have
-// ended, then spends `gap` (work of the lane itself that no operation shows: Python between two
-// launches, the time from launch to start) and `duration`. Collectives have no duration: the replay
-// computes it.
+// CUDA stream, the NCCL proxy). An operation starts when its lane is free and its predecessors on
+// other lanes have ended, then spends `gap` (work of the lane itself that no operation shows: Python
+// between two launches, the time from launch to start) and `duration`. Collectives have no duration:
+// the replay computes it.
 //
 // Edges, all inside one rank (ranks meet only in calls):
-//   launch   host call -> the stream operation with its correlation id
+//   launch   host call -> the stream operations with its correlation id (a graph launch: all its
+//            kernels)
 //   event    last operation enqueued before cudaEventRecord -> first one enqueued after
 //            cudaStreamWaitEvent
 //   sync     last operations enqueued -> the host call that waited for them
@@ -14,12 +15,15 @@
 //            time of its own thread (inferred: Python hands over to the autograd thread and back)
 //   told     what the recording itself names (Operations::dependencies); host operations that it
 //            names are operations here too
-// Framework operators and annotations are not operations here: their time is in the gaps of host
-// lanes.
+// Where a trace does not record events or synchronisation, event and sync edges are inferred from
+// what frameworks do and from times (infer_streams.hpp, infer_host.hpp); every inferred edge is
+// marked. Framework operators and annotations are not operations here: their time is in the gaps of
+// host lanes.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -30,7 +34,24 @@
 namespace rehearse::traces {
 
 using OpId = uint32_t;  // index into the columns of a RankProgram
+constexpr OpId kNoOp = UINT32_MAX;
 constexpr uint32_t kNoCall = UINT32_MAX;
+
+// Time of the host threads of a rank between its calls. Blocked time is not in the gaps: edges
+// explain it. Unknown time is neither covered by a recorded operator nor explained; as work it hides
+// gains of a faster network, as wait it invents them.
+struct HostTime {
+  Nanos work = 0;
+  Nanos blocked = 0;
+  Nanos unknown = 0;
+};
+
+// Recorded duration of a call, split by who came last. -1: not known (members are missing, or the
+// call does not synchronise its members).
+struct CallSplit {
+  Nanos wait = -1;      // for members that started later
+  Nanos transfer = -1;  // from the last start to this rank's end
+};
 
 // Operations of one rank, lane by lane: those of lane l are [lane_begin[l], lane_begin[l+1]).
 struct RankProgram {
@@ -47,13 +68,17 @@ struct RankProgram {
   std::vector<uint32_t>
       edge_begin;  // predecessors of op o are edges[edge_begin[o] .. edge_begin[o+1])
   std::vector<OpId> edges;
-  std::vector<Call> calls;    // in the order the host issued them
-  std::vector<OpId> call_op;  // the operation of each call
+  std::vector<bool> edge_inferred;    // by entry of edges
+  std::vector<Call> calls;            // in the order the host issued them
+  std::vector<OpId> call_op;          // the operation of each call
+  std::vector<CallSplit> call_split;  // by entry of calls; empty when built alone
   // First operation of each lane that belongs to step s or later: step_begin[lane * (steps + 1) +
   // s]; the last entry of a lane is the first one after all steps. Operations before it belong to
   // no step.
   std::vector<OpId> step_begin;
   uint64_t inferred_edges = 0;
+  HostTime host;
+  std::vector<std::pair<OpId, Nanos>> unknown_gaps;  // part of gap[op] that is unknown; ascending
 
   [[nodiscard]] size_t size() const { return kind.size(); }
   [[nodiscard]] std::span<const OpId> predecessors(OpId op) const {
@@ -73,11 +98,25 @@ struct Program {
   [[nodiscard]] int find(RankId rank) const;
 };
 
+enum class InferredEdges { kKeep, kDrop };
+enum class UnknownGaps { kWork, kNone };  // kNone: as if they had been waits that are gone
+
+// The two bounds of what a trace does not say; a what-if that is the same under both does not depend
+// on it.
+struct ProgramOptions {
+  InferredEdges inferred = InferredEdges::kKeep;
+  UnknownGaps unknown_gaps = UnknownGaps::kWork;
+};
+
 // Builds the program of a whole trace. Oddities (work without a launch, waits on unknown events)
 // are findings.
 [[nodiscard]] Result<Program> build_program(const Trace& trace);
+[[nodiscard]] Result<Program> build_program(const Trace& trace, const ProgramOptions& options);
 // The same for one rank, of which `steps` steps count.
 [[nodiscard]] Result<RankProgram> build_rank_program(const RankTrace& rank, uint32_t steps,
+                                                     Findings& findings);
+[[nodiscard]] Result<RankProgram> build_rank_program(const RankTrace& rank, uint32_t steps,
+                                                     const ProgramOptions& options,
                                                      Findings& findings);
 
 }  // namespace rehearse::traces

@@ -214,7 +214,6 @@ void Builder::gpu(const Event& e, const Element& element) {
   if (!times(e, element, start, duration)) return;
   if (!lane_of(LaneKind::kStream, device, stream, element, lane)) return;
   ++device_kernels_[device];
-  if (e.correlation != 0) gpu_correlations_.push_back(e.correlation);
   const uint32_t name = name_of(e.name, element);
   Operations& ops = part_.trace.ops;
   if (e.category == Category::kCopy) {
@@ -237,7 +236,6 @@ void Builder::runtime(const Event& e, const Element& element) {
   const uint32_t name = name_of(e.name, element);
   Operations& ops = part_.trace.ops;
   const RuntimeCall call = runtime_call_of(e.name);
-  if (e.correlation != 0) runtime_.push_back({e.correlation, static_cast<uint32_t>(ops.size())});
   if (call.kind == OpKind::kSync) {
     ops.add_sync(lane, name, start, duration, e.correlation, {.sync = call.sync});
   } else {

@@ -51,6 +51,7 @@ class Builder {
   void label(const Event& e);
   void instant(const Event& e, const Element& element);
   void flush_repeats();
+  [[nodiscard]] std::vector<int64_t> correlations_to_keep() const;
   void join_launches();
   void join_syncs();
   void join_calls(const Metadata& metadata);
@@ -86,8 +87,7 @@ class Builder {
     uint64_t more = 0;  // beyond the first, which is in the findings already
   };
   std::vector<Repeat> repeats_;
-  std::vector<RuntimeOp> runtime_;
-  std::vector<int64_t> gpu_correlations_;
+  std::vector<RuntimeOp> runtime_;  // host calls that synchronise or communicate, by correlation
   std::vector<SyncDetail> sync_details_;
   std::unordered_map<int64_t, uint64_t> addresses_;
   std::unordered_map<int64_t, uint64_t> device_kernels_;

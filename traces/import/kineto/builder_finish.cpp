@@ -14,28 +14,68 @@ void Builder::flush_repeats() {
   repeats_.clear();
 }
 
+// Correlation ids by which later joins look for a host call, ascending.
+std::vector<int64_t> Builder::correlations_to_keep() const {
+  std::vector<int64_t> ids = communication_.correlations(part_.trace.ops);
+  for (const SyncDetail& d : sync_details_) {
+    ids.push_back(d.correlation);
+    if (d.record > 0) ids.push_back(d.record);
+  }
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
 // Host calls and GPU work share correlation ids. A call of any name that put work on the GPU is a
-// launch.
+// launch. The ids are looked at in as many parts as keep the lists of one part small.
 void Builder::join_launches() {
+  constexpr size_t kMostAtOnce = size_t{3} << 20;
   Operations& ops = part_.trace.ops;
+  const std::vector<Lane>& lanes = part_.trace.lanes;
+  const std::vector<int64_t> keep = correlations_to_keep();
+  const size_t linked = ops.size() - static_cast<size_t>(std::count(ops.correlation.begin(),
+                                                                    ops.correlation.end(), 0));
+  const size_t parts = linked / kMostAtOnce + 1;
+  const auto part_of = [&](int64_t id) {
+    return parts == 1 ? 0 : (static_cast<uint64_t>(id) * 0x9e3779b97f4a7c15ULL >> 32) % parts;
+  };
+  uint64_t orphans = 0, duplicates = 0;
+  std::vector<RuntimeOp> host;
+  std::vector<int64_t> gpu;
+  for (size_t part = 0; part < parts; ++part) {
+    host.clear();
+    gpu.clear();
+    for (size_t op = 0; op < ops.size(); ++op) {
+      const int64_t id = ops.correlation[op];
+      if (id == 0 || part_of(id) != part) continue;
+      if (lanes[ops.lane[op]].kind == LaneKind::kStream) {
+        gpu.push_back(id);
+      } else {
+        host.push_back({id, static_cast<uint32_t>(op)});
+      }
+    }
+    std::stable_sort(host.begin(), host.end(), [](const RuntimeOp& a, const RuntimeOp& b) {
+      return a.correlation < b.correlation;
+    });
+    std::sort(gpu.begin(), gpu.end());
+    size_t g = 0;
+    for (size_t i = 0; i < host.size(); ++i) {
+      const int64_t id = host[i].correlation;
+      if (i > 0 && host[i - 1].correlation == id) ++duplicates;
+      if (std::binary_search(keep.begin(), keep.end(), id)) runtime_.push_back(host[i]);
+      for (; g < gpu.size() && gpu[g] < id; ++g) ++orphans;
+      if (g < gpu.size() && gpu[g] == id) {
+        OpKind& kind = ops.kind[host[i].op];
+        if (kind == OpKind::kHost) kind = OpKind::kLaunch;
+        const bool again = i + 1 < host.size() && host[i + 1].correlation == id;
+        while (!again && g < gpu.size() && gpu[g] == id) ++g;
+      }
+    }
+    orphans += gpu.size() - g;
+  }
   std::stable_sort(runtime_.begin(), runtime_.end(), [](const RuntimeOp& a, const RuntimeOp& b) {
     return a.correlation < b.correlation;
   });
-  std::sort(gpu_correlations_.begin(), gpu_correlations_.end());
-  size_t g = 0;
-  uint64_t orphans = 0, duplicates = 0;
-  for (size_t i = 0; i < runtime_.size(); ++i) {
-    const int64_t id = runtime_[i].correlation;
-    if (i > 0 && runtime_[i - 1].correlation == id) ++duplicates;
-    for (; g < gpu_correlations_.size() && gpu_correlations_[g] < id; ++g) ++orphans;
-    if (g < gpu_correlations_.size() && gpu_correlations_[g] == id) {
-      OpKind& kind = ops.kind[runtime_[i].op];
-      if (kind == OpKind::kHost) kind = OpKind::kLaunch;
-      const bool again = i + 1 < runtime_.size() && runtime_[i + 1].correlation == id;
-      while (!again && g < gpu_correlations_.size() && gpu_correlations_[g] == id) ++g;
-    }
-  }
-  orphans += gpu_correlations_.size() - g;
   if (orphans > 0) {
     context_.findings.add("gpu-work-without-launch", Severity::kInfo, file_,
                           "their launch was before the recording began; they start as recorded",
@@ -46,7 +86,6 @@ void Builder::join_launches() {
                           "several host calls claim the same GPU work; the first is taken",
                           duplicates);
   }
-  gpu_correlations_ = {};
 }
 
 // cuda_sync tells which stream and event a synchronising call waited for, and who recorded that
