@@ -10,6 +10,7 @@
 #include "base/units.hpp"
 #include "cli/context.hpp"
 #include "cli/verbs.hpp"
+#include "traces/inspect/evidence_view.hpp"
 #include "traces/model/rtrace.hpp"
 
 namespace rehearse::cli {
@@ -36,6 +37,7 @@ nlohmann::ordered_json summary_json(const Imported& imported, const std::string&
           {"operations", imported.trace.operations()},
           {"calls", calls_of(imported.trace)},
           {"communicators", imported.trace.communicators.size()},
+          {"evidence", imported.trace.evidence.size()},
           {"clock_residual_ns", imported.trace.header.clock_residual()},
           {"inputs", inputs},
           {"findings", findings_json(imported.findings)}};
@@ -74,7 +76,11 @@ Result<int> run_import(Context& context) {
     if (auto shown = write_stdout(text); !shown) return tl::unexpected(shown.error());
     return 0;
   }
-  if (!context.quiet()) {
+  if (!context.quiet() && !imported.trace.evidence.empty()) {
+    context.reporter().note(
+        fmt::format("{}: {}", *output, traces::evidence_headline(imported.trace.evidence)));
+  }
+  if (!context.quiet() && !imported.trace.ranks.empty()) {
     context.reporter().note(fmt::format(
         "{}: {} of {} ranks, {} operations, {} collective and point-to-point calls", *output,
         imported.trace.ranks.size(), imported.trace.header.world_size(),
@@ -93,7 +99,9 @@ Verb import_verb() {
       "Reads files, folders and globs; formats are told by content, compressed or not. Ranks are "
       "merged, "
       "collectives matched across them, clocks aligned on the ends of collectives and steps found. "
-      "What was "
+      "NCCL logs, nccl-tests tables, NCCL Inspector records and flight recorder dumps are "
+      "evidence: "
+      "they attach to the trace, to a .rtrace, or stand alone. What was "
       "ignored, repaired or contradictory is listed as findings and kept in the file.";
   verb.positionals = {{"INPUT", "trace files, folders or globs", Count::kSome, {}}};
   verb.options = [](boost::program_options::options_description& options) {
@@ -119,7 +127,9 @@ Verb import_verb() {
        "tests/corpus/csv/small.csv -o table.rtrace",
        "a table of operations with columns of one's own"},
       {"./rehearse import tests/corpus/kineto/small.json --assume-symmetric -o all.rtrace",
-       "with the ranks that were not recorded as clones of those that were"}};
+       "with the ranks that were not recorded as clones of those that were"},
+      {"./rehearse import tests/corpus/nccl_log/h100-2gpu.log -o log.rtrace",
+       "an NCCL log as evidence of its own; beside a trace it attaches to it"}};
   verb.run = run_import;
   return verb;
 }

@@ -7,6 +7,7 @@
 #include "base/units.hpp"
 #include "cli/context.hpp"
 #include "cli/table.hpp"
+#include "cli/validate_nccl_log.hpp"
 #include "cli/verbs.hpp"
 #include "validation/nccl_vectors.hpp"
 
@@ -55,6 +56,7 @@ std::string text(const validation::VectorReport& report, const Terminal& termina
 }
 
 Result<int> run_validate(Context& context) {
+  if (context.inputs().front() == "nccl-log") return run_validate_nccl_log(context);
   if (!context.has("vectors")) {
     return fail(Code::kUsage, "--vectors is missing: the folder of nccl_*.csv", "validate nccl",
                 "rehearse validate --help");
@@ -76,17 +78,25 @@ Verb validate_verb() {
       "(algorithm, protocol, channels, "
       "threads) from "
       "nccl_shapes.csv, nccl_tuning_table.csv and nccl_choice.csv "
-      "and lists what differs. Exit "
+      "and lists what differs. `nccl-log` compares channels, transports, rings, tuning tables and "
+      "the logged choices of NCCL logs with our decisions for the same ranks on a platform. Exit "
       "code 1 when "
-      "something does.";
-  verb.positionals = {{"WHAT", "which model", Count::kOne, {"nccl"}}};
+      "something differs.";
+  verb.positionals = {{"WHAT", "which model", Count::kOne, {"nccl", "nccl-log"}},
+                      {"FILE", "NCCL logs, or a .rtrace that carries some", Count::kAny, {}}};
   verb.options = [](po::options_description& options) {
     options.add_options()("vectors", po::value<std::string>()->value_name("DIR"),
-                          "folder with the reference vectors");
+                          "folder with the reference vectors")(
+        "platform", po::value<std::string>()->value_name("P"),
+        "of nccl-log: catalogue id or YAML file of the machine that wrote the log")(
+        "env", po::value<std::vector<std::string>>()->value_name("NAME=VALUE")->composing(),
+        "of nccl-log: a variable that the log does not show");
   };
   verb.writes = Writes::kFile;
   verb.examples = {
-      {"./rehearse validate nccl --vectors tests/golden/nccl", "the vectors that the tests use"}};
+      {"./rehearse validate nccl --vectors tests/golden/nccl", "the vectors that the tests use"},
+      {"./rehearse validate nccl-log tests/corpus/nccl_log/h100-2gpu.log --platform hgx-h100",
+       "a log of two H100 against our decisions"}};
   verb.run = run_validate;
   return verb;
 }

@@ -14,6 +14,9 @@ namespace rehearse::traces::real {
 struct Counts {
   long ranks = 1;
   long operations = -1, kernels = -1, calls = -1, copies = -1, memsets = -1, steps = -1;
+  // Of evidence: communicators of logs, lines that tell a choice, distinct connections, rows of
+  // tables, records of NCCL Inspector, entries of flight recorders.
+  long communicators = -1, choices = -1, connections = -1, rows = -1, records = -1, entries = -1;
 };
 
 struct File {
@@ -28,5 +31,7 @@ struct File {
 [[nodiscard]] std::span<const File> execution_trace_files();
 [[nodiscard]] std::span<const File> nsys_files();
 [[nodiscard]] std::span<const File> straggler_files();
+[[nodiscard]] std::span<const File> nccl_files();
+[[nodiscard]] std::span<const File> flight_recorder_files();
 
 }  // namespace rehearse::traces::real

@@ -29,8 +29,8 @@ constexpr Folder kFolders[] = {
     {"nsys", real::nsys_files},
     {"horovod", nullptr},
     {"tensorflow", nullptr},
-    {"nccl", nullptr},
-    {"flight_recorder", nullptr},
+    {"nccl", real::nccl_files},
+    {"flight_recorder", real::flight_recorder_files},
     {"straggler", real::straggler_files},
 };
 
@@ -52,6 +52,27 @@ long total(const Trace& trace, OpKind kind) {
 void check_count(const char* what, long want, long got) {
   INFO(what);
   if (want >= 0) CHECK(got == want);
+}
+
+void check_evidence(const real::Counts& want, const Trace& trace) {
+  real::Counts got{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  for (const pb::Evidence& e : trace.evidence) {
+    for (const pb::NcclCommunicator& c : e.nccl_log().communicators()) {
+      ++got.communicators;
+      for (const pb::NcclChoice& choice : c.choices())
+        got.choices += static_cast<long>(choice.count());
+      got.connections += c.connections_size();
+    }
+    for (const pb::MeasuredTable& table : e.measured().tables()) got.rows += table.rows_size();
+    got.records += e.inspector().bytes_size();
+    got.entries += e.flight_recorder().entries_size();
+  }
+  check_count("communicators", want.communicators, got.communicators);
+  check_count("choices", want.choices, got.choices);
+  check_count("connections", want.connections, got.connections);
+  check_count("rows", want.rows, got.rows);
+  check_count("records", want.records, got.records);
+  check_count("entries", want.entries, got.entries);
 }
 
 void check_order(const Trace& trace) {
@@ -85,6 +106,7 @@ void check_file(const fs::path& data, const File& want) {
     check_count("steps", want.counts.steps, static_cast<long>(trace.ranks[0].steps.size()));
   }
   if (!says.empty()) CHECK(got->findings.count(says) > 0);
+  check_evidence(want.counts, trace);
   check_order(trace);
 }
 

@@ -9,7 +9,11 @@
 #include "traces/import/capture/capture.hpp"
 #include "traces/import/csv/csv.hpp"
 #include "traces/import/csv/job.hpp"
+#include "traces/import/flight_recorder/flight_recorder.hpp"
+#include "traces/import/inspector/inspector.hpp"
 #include "traces/import/kineto/kineto.hpp"
+#include "traces/import/nccl_log/nccl_log.hpp"
+#include "traces/import/nccl_tests/nccl_tests.hpp"
 #include "traces/import/nsys/nsys.hpp"
 #include "traces/import/pytorch_et/pytorch_et.hpp"
 #include "traces/import/rtrace/rtrace.hpp"
@@ -17,11 +21,19 @@
 namespace rehearse::traces {
 namespace {
 
-constexpr std::array<Format, 7> kFormats = {{
+constexpr std::array<Format, 13> kFormats = {{
     {"rtrace", "rehearse trace (.rtrace)", rtrace::sniff, rtrace::read},
     {"capture", "rehearse capture", capture::sniff, capture::read},
     {"nsys", "Nsight Systems SQLite export", nsys::sniff, nsys::read},
     {"pytorch-et", "PyTorch execution trace JSON", pytorch_et::sniff, pytorch_et::read},
+    {"inspector", "NCCL Inspector JSON lines", inspector::sniff, inspector::read},
+    {"flight-recorder", "PyTorch flight recorder JSON", flight_recorder::sniff_json,
+     flight_recorder::read},
+    {"flight-recorder-pickle", "PyTorch flight recorder pickle", flight_recorder::sniff_pickle,
+     flight_recorder::read},
+    {"nccl-log", "NCCL log (NCCL_DEBUG)", nccl_log::sniff, nccl_log::read},
+    {"nccl-tests", "nccl-tests output", nccl_tests::sniff, nccl_log::read},
+    {"nccl-tests-csv", "nccl-tests figures as CSV", nccl_tests::sniff_csv, nccl_tests::read_csv},
     {"kineto", "PyTorch profiler (Kineto) or Chrome JSON", kineto::sniff, kineto::read},
     {"csv", "table of operations (CSV)", csv::sniff, csv::read},
     {"job", "size and layout of a job (YAML)", csv::sniff_job, csv::read_job},

@@ -195,11 +195,29 @@ void complete(const ImportOptions& options, Imported& out) {
 
 Result<void> adopt_whole(std::vector<FilePart>& parts, const ImportOptions& options,
                          Imported& out) {
-  if (parts.size() > 1) {
-    return fail(Code::kBadInput, "a .rtrace is a whole job and cannot be merged with other files",
-                parts.front().file, "import it alone, or import the files it was made of together");
+  const auto whole = std::find_if(parts.begin(), parts.end(),
+                                  [](const FilePart& part) { return part.whole.has_value(); });
+  for (const FilePart& part : parts) {
+    if (&part == &*whole || (!part.evidence.empty() && part.ranks.empty() && part.sizes.empty())) {
+      continue;
+    }
+    return fail(Code::kBadInput, "a .rtrace is a whole job; only evidence can be added to it",
+                part.file, "import the files that the .rtrace was made of and this one together");
   }
-  out.trace = std::move(*parts.front().whole);
+  pb::TraceHeader added;
+  added.Swap(&out.trace.header);
+  out.trace = std::move(*whole->whole);
+  for (const pb::InputFile& input : added.inputs()) {
+    if (input.name() != whole->file.substr(whole->file.rfind('/') + 1)) {
+      *out.trace.header.add_inputs() = input;
+    }
+  }
+  for (FilePart& part : parts) {
+    std::move(part.evidence.begin(), part.evidence.end(), std::back_inserter(out.trace.evidence));
+    if (out.trace.header.nccl_version().empty()) {
+      out.trace.header.set_nccl_version(part.nccl_version);
+    }
+  }
   for (const pb::TraceFinding& f : out.trace.header.findings()) {
     Severity severity = Severity::kInfo;
     for (const Severity s : {Severity::kWarning, Severity::kDataLoss, Severity::kError}) {
@@ -207,6 +225,7 @@ Result<void> adopt_whole(std::vector<FilePart>& parts, const ImportOptions& opti
     }
     out.findings.add(f.id(), severity, f.first(), f.advice(), f.count());
   }
+  copy_findings(out.findings, out.trace.header);
   if (!options.job.empty()) out.trace.header.set_job(options.job);
   complete(options, out);
   return {};
@@ -234,11 +253,19 @@ Result<void> merge(std::vector<FilePart> parts, const ImportOptions& options, Im
       }
     }
   }
-  if (placed.empty()) {
+  for (FilePart& part : parts) {
+    std::move(part.evidence.begin(), part.evidence.end(), std::back_inserter(trace.evidence));
+  }
+  if (placed.empty() && trace.evidence.empty()) {
     return fail(Code::kBadInput, "there is no operation with a time and no collective in it",
                 parts.front().file,
                 "an execution trace has no times: import the profile (Kineto JSON) of the same "
                 "rank beside it");
+  }
+  if (placed.empty()) {
+    fill_header(parts, options, 0, trace.header);
+    copy_findings(findings, trace.header);
+    return {};
   }
   std::stable_sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
     return a.part.trace.rank < b.part.trace.rank;

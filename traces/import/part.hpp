@@ -71,7 +71,8 @@ struct FilePart {
   std::string format;  // name of the format as in the table of formats
   std::string file;
   std::vector<RankPart> ranks;
-  std::vector<CallSizes> sizes;  // each joined with a rank, or standing alone beside `ranks`
+  std::vector<CallSizes> sizes;        // each joined with a rank, or standing alone beside `ranks`
+  std::vector<pb::Evidence> evidence;  // of logs, dumps and tables; attaches to the trace
   std::optional<uint32_t> world_size;
   std::string framework;
   std::string job;

@@ -231,6 +231,7 @@ Result<Inspection> inspect(const RtraceReader& reader, const InspectOptions& opt
   if (auto done = reader.for_each_rank(add, reporter); !done) return tl::unexpected(done.error());
   RH_TRY(Inspection out, inspector.finish());
   out.findings.merge(reader.findings());
+  out.evidence = reader.evidence();
   return out;
 }
 
@@ -239,7 +240,9 @@ Result<Inspection> inspect(const Trace& trace, const InspectOptions& options) {
   for (const RankTrace& rank : trace.ranks) ranks.push_back(rank.rank);
   Inspector inspector(trace.header, trace.strings, trace.communicators, ranks, options);
   for (const RankTrace& rank : trace.ranks) inspector.add(rank);
-  return inspector.finish();
+  RH_TRY(Inspection out, inspector.finish());
+  out.evidence = trace.evidence;
+  return out;
 }
 
 }  // namespace rehearse::traces

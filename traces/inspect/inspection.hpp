@@ -121,8 +121,9 @@ struct Inspection {
   std::vector<RankTimes> times;      // by rank
   std::vector<LastArriver> late;     // most time after the next one first
   std::vector<MatchedCollective>
-      matched;        // by (first start, communicator, sequence); when asked for
-  Findings findings;  // of the import, of the reader and of the inspection
+      matched;                         // by (first start, communicator, sequence); when asked for
+  std::vector<pb::Evidence> evidence;  // that came with the trace, or all there is
+  Findings findings;                   // of the import, of the reader and of the inspection
 };
 
 // Takes ranks one after another, in ascending order.

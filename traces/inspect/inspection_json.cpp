@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "traces/inspect/evidence_view.hpp"
 #include "traces/inspect/generator_options.hpp"
 #include "traces/inspect/inspection.hpp"
 #include "traces/model/utf8.hpp"
@@ -147,6 +148,7 @@ nlohmann::ordered_json to_json(const Inspection& in) {
   }
   out["last_arrivers"] = std::move(late);
   if (in.options.list_collectives) out["matched"] = matched_of(in);
+  if (!in.evidence.empty()) out["evidence"] = evidence_json(in.evidence);
   Json findings = Json::array();
   for (const Finding& f : in.findings.rows()) {
     findings.push_back({{"id", f.id},

@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "traces/inspect/evidence_view.hpp"
 #include "traces/inspect/generator_options.hpp"
 #include "traces/inspect/inspection.hpp"
 #include "traces/inspect/text_table.hpp"
@@ -32,6 +33,9 @@ std::string plural(uint64_t n, std::string_view word) {
 }
 
 std::string headline(const Inspection& in) {
+  if (in.ranks.empty() && !in.evidence.empty()) {
+    return "evidence without a trace: " + evidence_headline(in.evidence) + '\n';
+  }
   std::string text = in.header.synthetic() ? "synthetic " : "";
   const std::string framework = printable(in.header.framework());
   if (!framework.empty() && framework != "unknown") text += framework + ' ';
@@ -223,7 +227,8 @@ std::string findings(const Inspection& in) {
 
 std::string to_text(const Inspection& in, int width) {
   return headline(in) + facts(in) + times(in, width) + communicators(in, width) +
-         kernels(in, width) + late(in, width) + matched(in, width) + findings(in);
+         kernels(in, width) + late(in, width) + matched(in, width) +
+         evidence_text(in.evidence, width) + findings(in);
 }
 
 }  // namespace rehearse::traces

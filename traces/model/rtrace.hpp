@@ -40,6 +40,8 @@ class RtraceWriter {
   ~RtraceWriter();
   [[nodiscard]] Result<void> header(const pb::TraceHeader& header);
   [[nodiscard]] Result<void> communicator(const Communicator& communicator);
+  // At any place behind the header. kLimit when one piece of evidence is larger than a record may be.
+  [[nodiscard]] Result<void> evidence(const pb::Evidence& evidence);
   // `strings` may have grown since the last call; new entries are written first. Each rank once.
   // kInternal when operations break the rules of traces/model/rtrace_block.hpp.
   [[nodiscard]] Result<void> rank(const RankTrace& rank, const Strings& strings);
@@ -74,6 +76,7 @@ class RtraceReader {
   [[nodiscard]] const pb::TraceHeader& header() const;
   [[nodiscard]] const Strings& strings() const;
   [[nodiscard]] const std::vector<Communicator>& communicators() const;
+  [[nodiscard]] const std::vector<pb::Evidence>& evidence() const;
   [[nodiscard]] std::vector<RankId> ranks() const;  // ascending
   [[nodiscard]] uint64_t operations() const;
   // Reads one rank whole. Safe to call from several threads. kUsage when the file does not have it.

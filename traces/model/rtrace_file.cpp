@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "traces/evidence/evidence.hpp"
 #include "traces/model/rtrace_block.hpp"
 
 namespace rehearse::traces {
@@ -161,6 +162,7 @@ class Loader {
   Result<void> add_strings(std::string_view bytes);
   Result<void> add_communicator(std::string_view bytes);
   Result<void> add_rank(std::string_view bytes);
+  Result<void> add_evidence(std::string_view bytes);
   Result<void> add_block(const pb::IndexEntry& entry);
   [[nodiscard]] tl::unexpected<Error> bad(std::string what) const {
     return fail(Code::kBadInput, std::move(what), file_.source.where(at_), kDamaged);
@@ -196,9 +198,10 @@ Result<void> Loader::load(const pb::IndexEntry& entry) {
   RH_TRY(const std::string_view bytes, read_record(file_.source, at_, type, room_));
   metadata_ += bytes.size();
   if (metadata_ > kMaxMetadata) {
-    return fail(Code::kLimit,
-                fmt::format("more than {} bytes of names, communicators and ranks", kMaxMetadata),
-                file_.source.where(at_), "split the trace");
+    return fail(
+        Code::kLimit,
+        fmt::format("more than {} bytes of names, communicators, ranks and evidence", kMaxMetadata),
+        file_.source.where(at_), "split the trace");
   }
   switch (type) {
     case RecordType::kHeader:
@@ -209,6 +212,8 @@ Result<void> Loader::load(const pb::IndexEntry& entry) {
       return add_communicator(bytes);
     case RecordType::kRank:
       return add_rank(bytes);
+    case RecordType::kEvidence:
+      return add_evidence(bytes);
     default:
       return bad("record that has no place here");
   }
@@ -254,6 +259,14 @@ Result<void> Loader::add_rank(std::string_view bytes) {
   if (!file_.ranks.emplace(rank, std::move(place)).second) {
     return bad(fmt::format("rank {} that is there twice", rank));
   }
+  return {};
+}
+
+Result<void> Loader::add_evidence(std::string_view bytes) {
+  pb::Evidence evidence;
+  if (!parse(bytes, evidence)) return bad("evidence that cannot be parsed");
+  if (std::string wrong = complaint_about(evidence); !wrong.empty()) return bad(std::move(wrong));
+  file_.evidence.push_back(std::move(evidence));
   return {};
 }
 
@@ -308,7 +321,7 @@ Result<void> judge_cut(RtraceFile& file, const Walk& found, const ReadOptions& o
 Result<RtraceFile> open_file(const std::filesystem::path& path, const ReadOptions& options) {
   RH_TRY(ByteSource source, ByteSource::open(path));
   if (auto done = check_start(source); !done) return tl::unexpected(done.error());
-  RtraceFile file{std::move(source), {}, {}, {}, {}, {}, 0, {}};
+  RtraceFile file{std::move(source), {}, {}, {}, {}, {}, {}, 0, {}};
   if (auto index = find_index(file.source)) {
     file.index = std::move(index->first);
     file.records_end = index->second;

@@ -67,6 +67,7 @@ struct RtraceFile {
   pb::TraceHeader header;
   Strings strings;
   std::vector<Communicator> communicators;
+  std::vector<pb::Evidence> evidence;
   std::map<RankId, RankPlace> ranks;
   pb::TraceIndex index;      // of the records that are used
   uint64_t records_end = 0;  // first byte behind them

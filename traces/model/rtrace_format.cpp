@@ -54,7 +54,7 @@ RecordHead head_from(std::string_view bytes) {
 std::string complaint_about(const RecordHead& head) {
   const auto type = static_cast<uint32_t>(head.type);
   if (type < static_cast<uint32_t>(RecordType::kHeader) ||
-      type > static_cast<uint32_t>(RecordType::kIndex)) {
+      type > static_cast<uint32_t>(RecordType::kEvidence)) {
     return fmt::format("record of unknown type {}", type);
   }
   if ((head.flags & ~kCompressed) != 0)

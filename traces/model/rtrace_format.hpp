@@ -34,6 +34,7 @@ enum class RecordType : uint32_t {
   kRank = 4,
   kOperations = 5,
   kIndex = 6,
+  kEvidence = 7,
 };
 
 constexpr uint32_t kCompressed = 1;  // the only flag

@@ -139,6 +139,7 @@ const Strings& RtraceReader::strings() const { return impl_->file.strings; }
 const std::vector<Communicator>& RtraceReader::communicators() const {
   return impl_->file.communicators;
 }
+const std::vector<pb::Evidence>& RtraceReader::evidence() const { return impl_->file.evidence; }
 uint64_t RtraceReader::operations() const { return impl_->file.index.operations(); }
 const Findings& RtraceReader::findings() const { return impl_->file.findings; }
 
@@ -178,6 +179,7 @@ Result<Trace> read_rtrace(const std::filesystem::path& path, const ReadOptions& 
   trace.header = reader.header();
   trace.strings = reader.strings();
   trace.communicators = reader.communicators();
+  trace.evidence = reader.evidence();
   // A cut file that was accepted says so in the trace itself.
   for (const Finding& finding : reader.findings().rows()) {
     pb::TraceFinding& out = *trace.header.add_findings();

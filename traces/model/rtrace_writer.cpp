@@ -160,6 +160,13 @@ Result<void> RtraceWriter::communicator(const Communicator& communicator) {
   return impl_->write(RecordType::kCommunicator, record);
 }
 
+Result<void> RtraceWriter::evidence(const pb::Evidence& evidence) {
+  if (!impl_->has_header) return impl_->misuse("the header of a trace comes first");
+  pb::Evidence copy = evidence;
+  repair_utf8(copy);
+  return impl_->write(RecordType::kEvidence, copy);
+}
+
 Result<void> RtraceWriter::rank(const RankTrace& rank, const Strings& strings) {
   if (!impl_->has_header) return impl_->misuse("the header of a trace comes first");
   if (!impl_->ranks.insert(rank.rank).second) {
@@ -208,6 +215,9 @@ Result<void> write_rtrace(const Trace& trace, const std::filesystem::path& path,
   if (auto done = writer.header(trace.header); !done) return done;
   for (const Communicator& communicator : trace.communicators) {
     if (auto done = writer.communicator(communicator); !done) return done;
+  }
+  for (const pb::Evidence& evidence : trace.evidence) {
+    if (auto done = writer.evidence(evidence); !done) return done;
   }
   for (const RankTrace& rank : trace.ranks) {
     if (auto done = writer.rank(rank, trace.strings); !done) return done;

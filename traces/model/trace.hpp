@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "traces/proto/evidence.pb.h"
 #include "traces/proto/trace.pb.h"
 
 namespace rehearse::traces {
@@ -214,6 +215,8 @@ struct Trace {
   Strings strings;
   std::vector<Communicator> communicators;
   std::vector<RankTrace> ranks;  // ascending by rank; may be a part of the job
+  // What logs, dumps and tables say of the run, in the order of the inputs (evidence.proto).
+  std::vector<pb::Evidence> evidence;
 
   [[nodiscard]] size_t operations() const;
 };

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inspector records and flight recorder dumps, hostile pickles among them.
+#include "tests/traces/evidence_samples.hpp"
+#include "traces/import/flight_recorder/pickle.hpp"
+
+using namespace rehearse;
+using namespace rehearse::traces;
+using namespace std::string_literals;
+using samples::must_read;
+using samples::read_bytes;
+
+namespace {
+
+std::string text(std::string_view value) {
+  const auto n = static_cast<uint32_t>(value.size());
+  std::string out = "X";
+  for (int i = 0; i < 4; ++i) out += static_cast<char>(n >> (8 * i));
+  return out + std::string(value);
+}
+
+// {"version": "2.9", "pg_config": {}, "entries": [{"record_id": 1, "profiling_name": name, "pg_id":
+// 0, "state": "scheduled"}]}
+std::string dump_with(const std::string& entry_value) {
+  return "\x80\x02}("s + text("version") + text("2.9") + text("pg_config") + "}" + text("entries") +
+         "](}(" + text("record_id") + "K\x01" + text("profiling_name") + entry_value +
+         text("state") + text("scheduled") + "ueu.";
+}
+
+Result<flight_recorder::ValueId> unpickled(const std::string& bytes) {
+  flight_recorder::Values values;
+  return flight_recorder::unpickle(bytes, "dump", values);
+}
+
+}  // namespace
+
+TEST_CASE("inspector records become columns", "[evidence][inspector]") {
+  const auto read = must_read(samples::kInspector);
+  REQUIRE(read.evidence.size() == 1);
+  const pb::InspectorRecords& r = read.evidence[0].inspector();
+  CHECK(r.communicator() == "0xec");
+  CHECK(r.rank() == 1);
+  CHECK(r.ranks_total() == 2);
+  REQUIRE(r.bytes_size() == 2);
+  CHECK(r.collectives(static_cast<int>(r.collective(0))) == "all_reduce");
+  CHECK(r.collectives(static_cast<int>(r.collective(1))) == "send");
+  CHECK(r.peer(0) == -1);
+  CHECK(r.peer(1) == 0);
+  CHECK(r.time_us(0) == 21.5);
+  CHECK(complaint_about(read.evidence[0]).empty());
+  pb::Evidence broken = read.evidence[0];
+  broken.mutable_inspector()->set_collective(0, 9);
+  CHECK_FALSE(complaint_about(broken).empty());
+}
+
+TEST_CASE("lines of Inspector that cannot be used are counted", "[evidence][inspector]") {
+  const auto read = must_read(samples::kInspector + "{\"header\": broken\n"s);
+  CHECK(read.findings.count("inspector-line-unused") == 1);
+  CHECK(read.evidence[0].inspector().bytes_size() == 2);
+}
+
+TEST_CASE("a flight recorder dump as JSON is read", "[evidence][flight-recorder]") {
+  const auto read = must_read(samples::kRecorder, "rank03.json");
+  const pb::FlightRecorder& r = read.evidence[0].flight_recorder();
+  CHECK(r.rank() == 3);
+  CHECK(r.version() == "2.9");
+  REQUIRE(r.groups_size() == 1);
+  CHECK(r.groups(0).ranks_size() == 2);
+  CHECK(r.groups(0).last_enqueued() == 7);
+  CHECK(r.groups(0).last_started() == -1);
+  REQUIRE(r.entries_size() == 1);
+  CHECK(r.entries(0).collective() == "all_gather");
+  CHECK(r.entries(0).group_id() == "0");
+  CHECK(r.entries(0).created_ns() == 1758610505880883597);
+  CHECK_FALSE(r.entries(0).has_started_ns());
+  CHECK(r.entries(0).inputs(0).sizes(1) == 5);
+  CHECK(r.entries(0).frames(0) == "step train.py:12");
+}
+
+TEST_CASE("a flight recorder dump as pickle is read as plain data", "[evidence][flight-recorder]") {
+  const auto read = must_read(dump_with(text("nccl:send 0->3")), "_dump_12");
+  const pb::FlightRecorder& r = read.evidence[0].flight_recorder();
+  CHECK(r.rank() == 12);
+  REQUIRE(r.entries_size() == 1);
+  CHECK(r.entries(0).collective() == "send");
+}
+
+TEST_CASE("a pickle that names or calls anything is refused", "[evidence][flight-recorder]") {
+  const std::string hostile[] = {
+      "\x80\x02}(" + text("entries") + "cos\nsystem\n(" + text("echo owned") + "tRu.",
+      "\x80\x04" + text("os") + text("system") + "\x93.",
+      dump_with("cbuiltins\neval\n"),
+      "\x80\x02(cbuiltins\nobject\no.",
+      "\x80\x02)\x81.",
+      "\x80\x02}}b.",
+      "\x80\x02Pname\n.",
+      "\x80\x02\x82\x01.",
+  };
+  for (const std::string& bytes : hostile) {
+    const auto got = unpickled(bytes);
+    REQUIRE_FALSE(got);
+    CHECK(got.error().code == Code::kBadInput);
+    CHECK_FALSE(got.error().fix.empty());
+  }
+  CHECK(unpickled(hostile[0]).error().what.find("os\\nsystem") == std::string::npos);
+  CHECK(unpickled(hostile[0]).error().what.find("GLOBAL") != std::string::npos);
+}
+
+TEST_CASE("a pickle with sizes, marks or memos that cannot be is refused",
+          "[evidence][flight-recorder]") {
+  for (const std::string& bytes : {"\x80\x02X\xff\xff\xff\x7fshort."s,
+                                   "\x80\x02\x8d\xff\xff\xff\xff\xff\xff\xff\xff."s,
+                                   "\x80\x02h\x07."s,
+                                   "\x80\x02t."s,
+                                   "\x80\x02(\x85."s,
+                                   "\x80\x02K\x01\x86."s,
+                                   "\x80\x02}(K\x01u."s,
+                                   "\x80\x02N(e."s,
+                                   "\x80\x02NN."s,
+                                   "\x80\x02(."s,
+                                   "\x80\x02."s,
+                                   "\x80\x09N."s,
+                                   "\x80\x02q\x01."s,
+                                   "\x80\x02\x8a\x09\x01\x01\x01\x01\x01\x01\x01\x01\x01."s,
+                                   "\x80\x02\x95\xff\xff\xff\xff\xff\xff\xff\xffN."s,
+                                   "\x80\x02"s,
+                                   "\x80"s,
+                                   "I1\n."s,
+                                   "\x80\x02K\x01(0."s,
+                                   "\x80\x02]a."s}) {
+    INFO(bytes.size());
+    CHECK_FALSE(unpickled(bytes));
+  }
+}
+
+TEST_CASE("a pickle that contains itself or repeats itself costs no more than its bytes",
+          "[evidence][flight-recorder]") {
+  // entries = [entries, ...]: a list that holds itself.
+  const std::string circle =
+      "\x80\x02}("s + text("pg_config") + "}" + text("entries") + "]q\x01h\x01" + "au.";
+  const auto read = read_bytes(circle, "_dump_1");
+  REQUIRE(read);
+  CHECK(read->findings.count("flight-recorder-entry-unused") == 1);
+  // Each list holds the one before twice: 2^60 leaves in a few hundred bytes.
+  std::string laughs = "\x80\x02}("s + text("pg_config") + "}" + text("entries") + "]q\x00"s;
+  for (int i = 0; i < 60; ++i)
+    laughs +=
+        "q\x01]h\x01"
+        "ah\x01"
+        "a";
+  laughs += "u.";
+  CHECK(read_bytes(laughs, "_dump_1"));
+  // Many entries that are one: bounded by what a record may hold.
+  std::string many = "\x80\x02}("s + text("pg_config") + "}" + text("entries") + "](}(" +
+                     text("record_id") + "K\x01" + text("profiling_name") +
+                     text(std::string(1000, 'x')) + "uq\x05";
+  for (int i = 0; i < 70'000; ++i) many += "h\x05";
+  const auto big = read_bytes(many + "eu.", "_dump_1");
+  REQUIRE(big);
+  CHECK(big->findings.count("flight-recorder-entries-cut") > 0);
+  CHECK(big->evidence[0].ByteSizeLong() < (size_t{30} << 20));
+}
+
+TEST_CASE("integers of a pickle keep sign and width", "[evidence][flight-recorder]") {
+  const auto value = [](const std::string& bytes) {
+    flight_recorder::Values values;
+    const auto id = flight_recorder::unpickle(bytes, "dump", values);
+    REQUIRE(id);
+    return values.at(*id).integer;
+  };
+  CHECK(value("\x80\x02J\xff\xff\xff\xff."s) == -1);
+  CHECK(value("\x80\x02\x8a\x01\xff."s) == -1);
+  CHECK(value("\x80\x02\x8a\x02\xff\x00."s) == 255);
+  CHECK(value("\x80\x02\x8a\x00."s) == 0);
+  CHECK(value("\x80\x02M\xff\xff."s) == 65535);
+}

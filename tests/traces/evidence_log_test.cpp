@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL logs: what single lines say, and to which communicator they belong.
+#include "tests/traces/evidence_samples.hpp"
+#include "traces/import/nccl_log/log_facts.hpp"
+#include "traces/import/nccl_log/log_line.hpp"
+
+using namespace rehearse;
+using namespace rehearse::traces;
+using samples::log_of;
+using samples::must_read;
+
+TEST_CASE("two interleaved ranks of one communicator are put together", "[evidence][nccl-log]") {
+  const pb::NcclLog log = log_of(must_read(samples::kTwoRanks));
+  REQUIRE(log.processes_size() == 2);
+  CHECK(log.processes(0).network() == "IB");
+  CHECK(log.processes(0).environment().at("NCCL_SOCKET_IFNAME") == "eth0");
+  CHECK(log.processes(1).environment().at("NCCL_IB_HCA") == "mlx5");
+  REQUIRE(log.processes(0).nics_size() == 2);
+  CHECK(log.processes(0).nics(1).name() == "mlx5_1");
+  CHECK(log.processes(0).nics(1).detail() == "1/RoCE");
+  REQUIRE(log.communicators_size() == 1);
+  const pb::NcclCommunicator& c = log.communicators(0);
+  CHECK(c.id() == "0xabc");
+  CHECK(c.ranks_total() == 2);
+  CHECK(c.nodes() == 2);
+  CHECK(c.nccl_version() == "2.21.5");
+  REQUIRE(c.ranks_size() == 2);
+  CHECK_FALSE(c.ranks(0).init_complete());
+  CHECK(c.ranks(1).init_complete());
+  CHECK(c.ranks(1).nvml_device() == 3);
+  CHECK(c.ranks(0).calls() == 1);
+  CHECK(c.ranks(0).last_call().op_count() == 0x1f);
+  CHECK(c.rings_size() == 2);
+  CHECK(c.ring_channels() == 2);
+  CHECK(c.trees_size() == 4);
+  CHECK(c.trees(0).down(0) == 1);
+  CHECK(c.coll_channels() == 2);
+  CHECK(c.p2p_channels_per_peer() == 2);
+  CHECK(c.ring_gdr());
+  REQUIRE(c.connections_size() == 2);
+  CHECK(c.connections(0).nic() == 1);
+  CHECK_FALSE(c.connections(0).gpu_direct());
+  CHECK(c.connections(1).gpu_direct());
+  CHECK(c.connections(1).direction() == "receive");
+  REQUIRE(c.choices_size() == 1);
+  CHECK(c.choices(0).collective() == "all_reduce");
+  CHECK(c.choices(0).algorithm() == "Ring");
+  CHECK(c.choices(0).protocol() == "LL");
+  CHECK(c.choices(0).predicted_us() == 12.5);
+  REQUIRE(log.warnings_size() == 1);
+  CHECK(log.warnings(0).place() == "transport/net.cc:512");
+  CHECK(log.warnings(0).time() == "2024-08-13 10:22:33");
+}
+
+TEST_CASE("choices are read in the spellings of all versions", "[evidence][nccl-log]") {
+  using nccl_log::choice_in;
+  const auto old = choice_in("64 Bytes -> Algo 0 proto 2 time 49.675526");
+  REQUIRE(old);
+  CHECK(old->algorithm() == "Tree");
+  CHECK(old->protocol() == "Simple");
+  const auto named =
+      choice_in("AllGather: 64 Bytes -> Algo NVLS_TREE proto LL128 channel{Lo..Hi}={2..5}");
+  REQUIRE(named);
+  CHECK(named->collective() == "all_gather");
+  CHECK(named->algorithm() == "NVLSTree");
+  CHECK(named->channel_lo() == 2);
+  CHECK(named->channel_hi() == 5);
+  const auto both =
+      choice_in("AllReduce: 8 Bytes -> Algo 1 proto 0 time 3.5 channel{Lo..Hi}={0..0}");
+  REQUIRE(both);
+  CHECK(both->predicted_us() == 3.5);
+  const auto symmetric = choice_in(
+      "AllReduce [Symmetric]: 4096 Bytes -> Kernel AllReduce_AGxLL_R nchannels 16 nthreads 512 "
+      "nWorks 1");
+  REQUIRE(symmetric);
+  CHECK(symmetric->kernel() == "AllReduce_AGxLL_R");
+  CHECK(symmetric->kernel_channels() == 16);
+  CHECK_FALSE(choice_in("AllReduce: 8 Bytes -> Algo RING proto SIMPLE"));
+  CHECK_FALSE(choice_in("AllReduce: 8 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0.."));
+  CHECK_FALSE(choice_in("99999999999999999999999 Bytes -> Algo 0 proto 0 time 1"));
+}
+
+TEST_CASE("connections of every transport are read", "[evidence][nccl-log]") {
+  using nccl_log::connection_in;
+  CHECK(connection_in("Channel 00/0 : 0[0] -> 1[1] via P2P/direct pointer")->transport() == "P2P");
+  CHECK(connection_in("Channel 03 : 0[1b000] -> 1[3c000] via P2P/IPC/read")->channel() == 3);
+  CHECK(connection_in("Channel 00 : 3[4] -> 2[3] via SHM/direct/direct")->transport() == "SHM");
+  CHECK(connection_in("Channel 00/0 : 0[0] -> 2[2] via P2P/indirect/1[1]")->via() ==
+        "P2P/indirect/1[1]");
+  const auto net =
+      connection_in("Channel 01/0 : 7[7] -> 8[0] [send] via NET/IBext/3(5)/GDRDMA/Shared");
+  REQUIRE(net);
+  CHECK(net->network() == "IBext");
+  CHECK(net->nic() == 3);
+  CHECK(net->gpu_direct());
+  CHECK_FALSE(connection_in("Channel 00 : 3[4] -> 2[3] via SHM/direct/dirston"));
+  CHECK_FALSE(connection_in("Channel 00/24 : 0 1 2 3"));
+  CHECK_FALSE(connection_in("Channel 00/0 : -1[0] -> 1[1] via P2P/IPC"));
+}
+
+TEST_CASE("a message that is glued to other text begins at a known host", "[evidence][nccl-log]") {
+  nccl_log::Hosts hosts = {"38dcf168f605"};
+  const auto line = nccl_log::split_line(
+      "  268435456  67108864 float sum  -138dcf168f605:1343:1350 [1] NCCL INFO hello", hosts);
+  REQUIRE(line.messages.size() == 1);
+  CHECK(line.messages[0].host == "38dcf168f605");
+  CHECK(line.messages[0].pid == 1343);
+  CHECK(line.messages[0].thread == 1350);
+  CHECK(line.messages[0].device == 1);
+  CHECK(line.messages[0].text == "hello");
+  CHECK(line.other == "  268435456  67108864 float sum  -1");
+  const auto two = nccl_log::split_line(
+      "38dcf168f605:1:2 [0] NCCL INFO Ring 0038dcf168f605:1:3 NCCL CALL ncclGroupEnd()", hosts);
+  REQUIRE(two.messages.size() == 2);
+  CHECK(two.messages[0].text == "Ring 00");
+  CHECK(two.messages[1].level == nccl_log::Level::kCall);
+  CHECK(two.messages[1].device == -1);
+}
+
+TEST_CASE("launcher prefixes do not hide a message", "[evidence][nccl-log]") {
+  CHECK(nccl_log::without_launcher_prefix("12: a:1:2 [0] NCCL INFO x") == "a:1:2 [0] NCCL INFO x");
+  CHECK(nccl_log::without_launcher_prefix("[1,0]<stdout>:# nThread 1") == "# nThread 1");
+  CHECK(nccl_log::without_launcher_prefix("[2024-08-13 10:22:33] a:1:2") ==
+        "[2024-08-13 10:22:33] a:1:2");
+}
+
+TEST_CASE("logs without Init START give what a thread said to its Init COMPLETE",
+          "[evidence][nccl-log]") {
+  const char* text =
+      R"(h:1:9 [0] NCCL INFO Channel 00/01 :    0   1
+h:1:9 [0] NCCL INFO Channel 00 : 0[1b000] -> 1[3c000] via P2P/IPC
+h:1:9 [0] NCCL INFO comm 0x5 rank 0 nranks 2 cudaDev 0 busId 1b000 - Init COMPLETE
+h:2:8 [1] NCCL INFO comm 0x6 rank 1 nranks 2 cudaDev 1 busId 3c000 - Init COMPLETE
+h:1:9 [0] NCCL INFO Channel 00/01 :    0   1   2   3
+h:1:9 [0] NCCL INFO comm 0x7 rank 0 nranks 4 cudaDev 0 busId 1b000 - Init COMPLETE
+)";
+  const pb::NcclLog log = log_of(must_read(text));
+  REQUIRE(log.communicators_size() == 2);
+  CHECK(log.communicators(0).ranks_size() == 2);
+  CHECK(log.communicators(0).rings(0).ranks_size() == 2);
+  CHECK(log.communicators(0).connections_size() == 1);
+  CHECK(log.communicators(1).rings(0).ranks_size() == 4);
+}
+
+TEST_CASE("ranks of one communicator with different NCCL versions are an error",
+          "[evidence][nccl-log]") {
+  const char* text =
+      R"(a:1:1 [0] NCCL INFO NCCL version 2.18.3+cuda12.2
+b:2:2 [0] NCCL INFO NCCL version 2.20.5+cuda12.4
+a:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1 commId 0x5 - Init START
+b:2:2 [0] NCCL INFO comm 0x2 rank 1 nranks 2 cudaDev 0 busId 1 commId 0x5 - Init START
+)";
+  CHECK(must_read(text).findings.count("nccl-versions-differ") == 1);
+}
+
+TEST_CASE("tuning tables of old and new layout give the same cells", "[evidence][nccl-log]") {
+  const char* fresh =
+      R"(h:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1 commId 0x5 - Init START
+h:1:1 [0] NCCL INFO   Algorithm   |                            Tree                  |                            Ring                  |
+h:1:1 [0] NCCL INFO   Protocol    |             LL |          LL128 |         Simple |             LL |          LL128 |         Simple |
+h:1:1 [0] NCCL INFO  Max NThreads |            512 |            640 |            512 |            512 |            640 |            512 |
+h:1:1 [0] NCCL INFO     AllReduce |    12.8/   0.0 |    26.5/   0.0 |    48.4/   0.0 |    12.6/   9.0 |    33.0/   0.0 |    42.4/   7.5 |
+)";
+  const char* old =
+      R"(h:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1 commId 0x5 - Init START
+h:1:1 [0] NCCL INFO   Latency/AlgBw |    Tree/    LL |    Tree/ LL128 |    Tree/Simple |    Ring/    LL |    Ring/ LL128 |    Ring/Simple |
+h:1:1 [0] NCCL INFO     AllReduce |    12.8/   0.0 |    26.5/   0.0 |    48.4/   0.0 |    12.6/   9.0 |    33.0/   0.0 |    42.4/   7.5 |
+)";
+  for (const char* text : {fresh, old}) {
+    const pb::NcclLog log = log_of(must_read(text));
+    const auto& cells = log.communicators(0).tuning();
+    REQUIRE(cells.size() == 6);
+    CHECK(cells[3].algorithm() == "Ring");
+    CHECK(cells[3].protocol() == "LL");
+    CHECK(cells[3].bandwidth() == 9.0);
+    CHECK(cells[5].protocol() == "Simple");
+    CHECK(cells[5].latency_us() == 42.4);
+  }
+}
+
+TEST_CASE("evidence attaches to a trace and survives the container", "[evidence]") {
+  const pb::NcclLog log = log_of(must_read(samples::kTwoRanks));
+  pb::Evidence good;
+  *good.mutable_nccl_log() = log;
+  CHECK(complaint_about(good).empty());
+  good.mutable_nccl_log()->mutable_communicators(0)->mutable_ranks(0)->set_process(9);
+  CHECK_FALSE(complaint_about(good).empty());
+  CHECK_FALSE(complaint_about(pb::Evidence{}).empty());
+}

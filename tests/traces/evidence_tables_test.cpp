@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// nccl-tests tables and their quirks.
+#include "tests/traces/evidence_samples.hpp"
+
+using namespace rehearse;
+using namespace rehearse::traces;
+using samples::must_read;
+using samples::tables_of;
+
+namespace {
+
+pb::MeasuredTable only_table(const std::string& text, const std::string& name = "run.txt") {
+  const auto tables = tables_of(must_read(text, name));
+  REQUIRE(tables.tables_size() == 1);
+  return tables.tables(0);
+}
+
+}  // namespace
+
+TEST_CASE("a table of today's nccl-tests is read with its conditions", "[evidence][nccl-tests]") {
+  const pb::MeasuredTable t = only_table(samples::kTable);
+  CHECK(t.collective() == "all_reduce");
+  CHECK(t.collective_from() == "said");
+  CHECK(t.hardware() == "NVIDIA H100 80GB HBM3");
+  CHECK(t.gpus() == 2);
+  CHECK(t.nodes() == 1);
+  CHECK(t.nccl_version() == "2.29.2");
+  CHECK(t.nccl_tests_version() == "2.17.8");
+  CHECK(t.iterations() == 20);
+  CHECK(t.warmup() == 5);
+  CHECK(t.graph() == 0);
+  REQUIRE(t.rows_size() == 2);
+  CHECK(t.rows(1).bytes() == 16);
+  CHECK(t.rows(1).redop() == "sum");
+  CHECK(t.rows(1).root() == -1);
+  CHECK(t.rows(1).out_of_place().time_us() == 24.11);
+  CHECK(t.rows(1).in_place().wrong() == "N/A");
+}
+
+TEST_CASE("a row whose halves are on several lines between log lines is one row",
+          "[evidence][nccl-tests]") {
+  const pb::MeasuredTable t = only_table(
+      "# nThread 1 nGpus 1 minBytes 64 maxBytes 64 step: 2(factor) warmup iters: 0 iters: 1\n"
+      "#   Rank  0 Pid 43 on node-27 device  0 [0x0f] NVIDIA GeForce RTX 3090\n"
+      "#       size         count      type   redop     time   algbw   busbw  error     time   "
+      "algbw"
+      "   busbw  error\n"
+      "          64            16     float     sumnode-27:43:43 [0] NCCL INFO AllReduce: opCount "
+      "0 "
+      "sendbuff 0x7 recvbuff 0x8 count 16 datatype 7 op 0 root 0 comm 0x1 [nranks=1] stream 0x9\n"
+      "node-27:43:43 [0] NCCL INFO 64 Bytes -> Algo 0 proto 0 time 49.5\n"
+      "    413.6    0.00    0.00  2e-07node-27:43:43 [0] NCCL INFO Created 1 queue info\n"
+      "    336.0    0.00    0.00  2e-07\n");
+  CHECK(t.collective() == "all_reduce");
+  CHECK(t.collective_from() == "log");
+  REQUIRE(t.rows_size() == 1);
+  CHECK(t.rows(0).out_of_place().time_us() == 413.6);
+  CHECK(t.rows(0).out_of_place().wrong() == "2e-07");
+  CHECK(t.rows(0).in_place().time_us() == 336.0);
+  CHECK(t.rows(0).algorithm() == "Tree");
+  CHECK(t.rows(0).protocol() == "LL");
+  CHECK(t.rows(0).predicted_us() == 49.5);
+}
+
+TEST_CASE("tables without redop, root or in-place half are read", "[evidence][nccl-tests]") {
+  const pb::MeasuredTable t = only_table(
+      "#       size         count      type     time   algbw   busbw  error     time   algbw   "
+      "busbw"
+      "  error\n"
+      "          64             2     float   158724    0.00    0.00    N/A\n",
+      "nccl_all_gather0.txt");
+  CHECK(t.collective() == "all_gather");
+  CHECK(t.collective_from() == "file name");
+  REQUIRE(t.rows_size() == 1);
+  CHECK(t.rows(0).out_of_place().time_us() == 158724);
+  CHECK_FALSE(t.rows(0).has_in_place());
+  CHECK(t.rows(0).redop().empty());
+}
+
+TEST_CASE("a blank redop and a root are told apart", "[evidence][nccl-tests]") {
+  const pb::MeasuredTable t = only_table(
+      "#  size  count  type  redop  root  time  algbw  busbw  #wrong\n"
+      "   64  16  float    3   12.5  1.0  1.0  0\n",
+      "nccl_broadcast.txt");
+  REQUIRE(t.rows_size() == 1);
+  CHECK(t.rows(0).root() == 3);
+  CHECK(t.rows(0).redop().empty());
+  CHECK(t.rows(0).out_of_place().time_us() == 12.5);
+}
+
+TEST_CASE("prefixes of launchers inside rows are taken out", "[evidence][nccl-tests]") {
+  const std::string rows =
+      "[1,0]<stdout>:#  size  count  type  redop  root  time  algbw  busbw  #wrong\n"
+      "[1,0]<stdout>:   64  16  float sum -1[1,0]<stdout>:   12.5  1.0  1.0  0\n";
+  CHECK(only_table(rows, "all_reduce.log").rows_size() == 1);
+  const std::string slurm =
+      "0: #  size  count  type  redop  root  time  algbw  busbw  #wrong\n"
+      "0:   64  16  float sum -1   12.5  1.0  1.0  0\n";
+  CHECK(only_table(slurm, "all_reduce.log").rows_size() == 1);
+}
+
+TEST_CASE("markers of a script are conditions; the collective follows from the columns",
+          "[evidence][nccl-tests]") {
+  const auto tables = tables_of(must_read(
+      "### ALGO=Ring size=268435456\n"
+      " 268435456 67108864 float sum -1 1187.29 226.09 339.14 0 1182.80 226.95 340.42 0\n"
+      "### ALGO=Ring size=1073741824\n"
+      " 1073741824 268435456 float sum -1 4528.41 237.11 355.67 0 4521.11 237.50 356.24 0\n"
+      "### ALGO=Tree size=268435456\n"
+      " 268435456 67108864 float sum -1 1706.78 157.28 235.91 0 1709.14 157.06 235.59 0\n",
+      "sweep.txt"));
+  REQUIRE(tables.tables_size() == 2);
+  CHECK(tables.tables(0).forced_algorithm() == "Ring");
+  CHECK(tables.tables(0).rows_size() == 2);
+  CHECK(tables.tables(0).runs() == 2);
+  CHECK(tables.tables(0).collective() == "all_reduce");
+  CHECK(tables.tables(0).collective_from() == "columns");
+  CHECK(tables.tables(0).gpus() == 4);
+  CHECK(tables.tables(0).gpus_inferred());
+  CHECK(tables.tables(1).forced_algorithm() == "Tree");
+}
+
+TEST_CASE("a row that was cut is a finding, not a number", "[evidence][nccl-tests]") {
+  const auto read = must_read(
+      "#  size  count  type  redop  root  time  algbw  busbw  #wrong\n"
+      "   64  16  float sum -1   12.5  1.0  1.0  0\n"
+      "   128  32  float sum -1   12.\n",
+      "all_reduce.txt");
+  CHECK(tables_of(read).tables(0).rows_size() == 1);
+  CHECK(read.findings.count("nccl-tests-row-incomplete") == 1);
+}
+
+TEST_CASE("figures as CSV are the same tables", "[evidence][nccl-tests]") {
+  const auto read = must_read(
+      "table_id,collective,hardware,nodes,gpus,bytes,time_us_oop,algbw_oop,busbw_oop,wrong_oop,"
+      "options\n"
+      "a#1,alltoall,\"H100, SXM\",2,16,1024,12.5,0.08,0.07,0,\n"
+      "a#1,alltoall,\"H100, SXM\",2,16,2048,,0.08,0.07,0,\n"
+      "b#1,all_reduce,H100,1,8,1024,10,0.1,0.17,0,quiet\n",
+      "figures.csv");
+  CHECK(read.format == "nccl-tests-csv");
+  const auto tables = tables_of(read);
+  REQUIRE(tables.tables_size() == 2);
+  CHECK(tables.tables(0).collective() == "all_to_all");
+  CHECK(tables.tables(0).hardware() == "H100, SXM");
+  CHECK(tables.tables(0).rows_size() == 1);
+  CHECK(tables.tables(1).options() == "quiet");
+  CHECK(read.findings.count("nccl-tests-row-incomplete") == 1);
+}

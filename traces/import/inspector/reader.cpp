@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <cmath>
+#include <map>
+
+#include "traces/evidence/evidence.hpp"
+#include "traces/evidence/names.hpp"
+#include "traces/import/inspector/inspector.hpp"
+#include "traces/import/lines.hpp"
+#include "traces/import/scan.hpp"
+
+namespace rehearse::traces::inspector {
+namespace {
+
+namespace dom = simdjson::dom;
+constexpr size_t kMaxLine = size_t{4} << 20;
+
+std::string text_of(const dom::element& in, std::string_view key) {
+  std::string_view value;
+  return in[key].get(value) == simdjson::SUCCESS ? std::string(value) : std::string();
+}
+
+std::optional<int64_t> whole(const dom::element& in, std::string_view key) {
+  int64_t value = 0;
+  if (in[key].get(value) != simdjson::SUCCESS) return std::nullopt;
+  return value;
+}
+
+std::optional<double> figure(const dom::element& in, std::string_view key) {
+  double value = 0;
+  if (in[key].get(value) != simdjson::SUCCESS || !std::isfinite(value) || value < 0) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+// One measured operation; collectives and point-to-point have the same fields under other names.
+struct Record {
+  std::string collective, source;
+  uint64_t sequence = 0, bytes = 0;
+  double time_us = 0, algbw = 0, busbw = 0;
+  int32_t peer = -1;
+};
+
+std::optional<Record> record_in(const dom::element& line) {
+  dom::element perf;
+  std::string kind = "coll";
+  if (line["coll_perf"].get(perf) != simdjson::SUCCESS) {
+    kind = "p2p";
+    if (line["p2p_perf"].get(perf) != simdjson::SUCCESS) return std::nullopt;
+  }
+  Record out;
+  out.collective = collective_name(text_of(perf, kind));
+  const auto sequence = whole(perf, kind + "_sn");
+  const auto bytes = whole(perf, kind + "_msg_size_bytes");
+  const auto time = figure(perf, kind + "_exec_time_us");
+  if (out.collective.empty() || !sequence || !bytes || *bytes < 0 || !time) return std::nullopt;
+  out.sequence = static_cast<uint64_t>(*sequence);
+  out.bytes = static_cast<uint64_t>(*bytes);
+  out.time_us = *time;
+  out.algbw = figure(perf, kind + "_algobw_gbs").value_or(0);
+  out.busbw = figure(perf, kind + "_busbw_gbs").value_or(0);
+  out.source = text_of(perf, kind + "_timing_source");
+  if (kind == "p2p") {
+    const auto peer = whole(perf, "p2p_peer");
+    if (!peer || *peer < 0 || *peer > INT32_MAX) return std::nullopt;
+    out.peer = static_cast<int32_t>(*peer);
+  }
+  return out;
+}
+
+// Columns of one communicator and rank, with the names its columns point into.
+class Columns {
+ public:
+  Columns(const dom::element& header, const dom::element& metadata) {
+    facts_.set_communicator(text_of(header, "id"));
+    facts_.set_name(text_of(header, "comm_name"));
+    facts_.set_rank(static_cast<int32_t>(whole(header, "rank").value_or(-1)));
+    facts_.set_ranks_total(static_cast<uint32_t>(whole(header, "n_ranks").value_or(0)));
+    facts_.set_nodes(static_cast<uint32_t>(whole(header, "nnodes").value_or(0)));
+    facts_.set_host(text_of(metadata, "hostname"));
+    facts_.set_pid(whole(metadata, "pid").value_or(0));
+    facts_.set_format_version(text_of(metadata, "inspector_output_format_version"));
+    rows_ = facts_;
+  }
+  [[nodiscard]] bool full() const { return rows_.bytes_size() >= kInspectorRecordsPerMessage; }
+  void add(const Record& record, int64_t dumped) {
+    rows_.add_collective(index(record.collective, collectives_, *rows_.mutable_collectives()));
+    rows_.add_timing_source(index(record.source, sources_, *rows_.mutable_sources()));
+    rows_.add_sequence(record.sequence);
+    rows_.add_bytes(record.bytes);
+    rows_.add_time_us(record.time_us);
+    rows_.add_algbw(record.algbw);
+    rows_.add_busbw(record.busbw);
+    rows_.add_peer(record.peer);
+    rows_.add_dumped_us(dumped);
+  }
+  // The records so far; empty columns follow.
+  [[nodiscard]] pb::InspectorRecords take() {
+    pb::InspectorRecords out = std::move(rows_);
+    rows_ = facts_;
+    collectives_.clear();
+    sources_.clear();
+    return out;
+  }
+  [[nodiscard]] bool empty() const { return rows_.bytes().empty(); }
+
+ private:
+  template <typename Names>
+  static uint32_t index(const std::string& name, std::map<std::string, uint32_t>& known,
+                        Names& names) {
+    const auto [it, fresh] = known.emplace(name, static_cast<uint32_t>(names.size()));
+    if (fresh) *names.Add() = name;
+    return it->second;
+  }
+  pb::InspectorRecords facts_, rows_;
+  std::map<std::string, uint32_t> collectives_, sources_;
+};
+
+}  // namespace
+
+bool sniff(std::string_view head) {
+  const size_t start = head.find_first_not_of(" \t\r\n");
+  if (start == std::string_view::npos || head[start] != '{') return false;
+  const std::string_view line = head.substr(start, head.find('\n', start) - start);
+  return line.find("\"header\"") != std::string_view::npos &&
+         (line.find("\"coll_perf\"") != std::string_view::npos ||
+          line.find("\"p2p_perf\"") != std::string_view::npos);
+}
+
+Result<FilePart> read(Source& source, ReadContext& context) {
+  LineReader lines(source, kMaxLine);
+  dom::parser parser(kMaxLine + simdjson::SIMDJSON_PADDING);
+  std::map<std::pair<std::string, int64_t>, Columns> columns;
+  FilePart part;
+  const std::string name = source.name().substr(source.name().rfind('/') + 1);
+  const auto flush = [&](Columns& full) {
+    pb::Evidence evidence;
+    evidence.set_source(name);
+    *evidence.mutable_inspector() = full.take();
+    part.evidence.push_back(std::move(evidence));
+  };
+  std::string_view line;
+  while (true) {
+    if (lines.number() % 65'536 == 0 && context.reporter.interrupted()) {
+      return fail(Code::kInterrupted, "interrupted");
+    }
+    auto more = lines.next(line);
+    if (!more && source.cut() && context.cut_files == CutFiles::kAccept) break;
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) break;
+    if (trimmed(line).empty()) continue;
+    dom::element document, header, metadata;
+    const bool parsed = parser.parse(line.data(), line.size()).get(document) == simdjson::SUCCESS;
+    const auto record = parsed ? record_in(document) : std::nullopt;
+    if (!record || document["header"].get(header) != simdjson::SUCCESS ||
+        document["metadata"].get(metadata) != simdjson::SUCCESS) {
+      context.findings.add("inspector-line-unused", Severity::kDataLoss, lines.where(),
+                           parsed ? "it lacks a field of a measured operation"
+                                  : "it is no JSON; was the file cut or written by two processes?");
+      continue;
+    }
+    const std::pair key(text_of(header, "id"), whole(header, "rank").value_or(-1));
+    auto [it, fresh] = columns.try_emplace(key, header, metadata);
+    if (it->second.full()) flush(it->second);
+    it->second.add(*record, whole(metadata, "dump_timestamp_us").value_or(0));
+  }
+  for (auto& [key, rest] : columns) {
+    if (!rest.empty()) flush(rest);
+  }
+  if (part.evidence.empty()) {
+    return fail(Code::kBadInput, "no line is a record of NCCL Inspector", source.name(),
+                "give a file that the Inspector plugin wrote");
+  }
+  return part;
+}
+
+}  // namespace rehearse::traces::inspector

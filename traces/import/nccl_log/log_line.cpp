@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/import/nccl_log/log_line.hpp"
+
+#include <charconv>
+#include <optional>
+
+#include "traces/import/scan.hpp"
+
+namespace rehearse::traces::nccl_log {
+namespace {
+
+constexpr std::string_view kMark = "NCCL ";
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_host_char(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '.' ||
+         c == '_';
+}
+
+std::optional<Level> level_of(std::string_view text) {
+  if (text.starts_with("INFO ")) return Level::kInfo;
+  if (text.starts_with("WARN ")) return Level::kWarn;
+  if (text.starts_with("TRACE ")) return Level::kTrace;
+  if (text.starts_with("CALL ")) return Level::kCall;
+  return std::nullopt;
+}
+
+// Takes things from the end of a text.
+class Backwards {
+ public:
+  explicit Backwards(std::string_view text) : text_(text) {}
+  [[nodiscard]] std::string_view rest() const { return text_; }
+  [[nodiscard]] bool ends_with(char c) const { return text_.ends_with(c); }
+  bool take(char c) {
+    if (!text_.ends_with(c)) return false;
+    text_.remove_suffix(1);
+    return true;
+  }
+  void blanks() {
+    while (text_.ends_with(' ')) text_.remove_suffix(1);
+  }
+  std::optional<int64_t> digits() {
+    size_t first = text_.size();
+    while (first > 0 && is_digit(text_[first - 1])) --first;
+    int64_t value = 0;
+    const std::string_view run = text_.substr(first);
+    if (run.empty() ||
+        std::from_chars(run.data(), run.data() + run.size(), value).ec != std::errc{}) {
+      return std::nullopt;
+    }
+    text_.remove_suffix(run.size());
+    return value;
+  }
+  std::string_view run(bool (*belongs)(char)) {
+    size_t first = text_.size();
+    while (first > 0 && belongs(text_[first - 1])) --first;
+    const std::string_view found = text_.substr(first);
+    text_.remove_suffix(found.size());
+    return found;
+  }
+  void put_back(std::string_view part) { text_ = {text_.data(), text_.size() + part.size()}; }
+
+ private:
+  std::string_view text_;
+};
+
+bool is_place_char(char c) { return is_host_char(c) || c == '/' || c == ':'; }
+
+// The host at the end of `run`, which may begin with text that was glued to it: the longest host
+// that is known, else all of it.
+std::string_view host_in(std::string_view run, const Hosts& hosts) {
+  for (size_t skip = 0; skip < run.size(); ++skip) {
+    if (hosts.contains(run.substr(skip))) return run.substr(skip);
+  }
+  return run;
+}
+
+struct Prefix {
+  Message message;
+  size_t begin = 0;  // first byte of the prefix in the line
+};
+
+// The prefix that ends where "NCCL INFO" begins.
+std::optional<Prefix> prefix_before(std::string_view line, size_t mark, Hosts& hosts) {
+  Prefix out;
+  Backwards back(line.substr(0, mark));
+  const auto take_device = [&] {
+    Backwards tried = back;
+    if (!tried.take(']')) return false;
+    const auto number = tried.digits();
+    if (!number || *number > INT32_MAX) return false;
+    const bool minus = tried.take('-');
+    if (!tried.take('[') || !tried.take(' ')) return false;
+    out.message.device = minus ? -1 : static_cast<int>(*number);
+    back = tried;
+    return true;
+  };
+  if (!back.take(' ')) return std::nullopt;
+  bool has_device = take_device();
+  if (!has_device) {
+    // "file.cc:12" or "12.345 function:12" stands between the device and the level.
+    Backwards tried = back;
+    const std::string_view place = tried.run(is_place_char);
+    tried.blanks();
+    if (place.find_first_of("./") != std::string_view::npos && tried.ends_with(']')) {
+      const Backwards before = back;
+      back = tried;
+      has_device = take_device();
+      if (has_device) {
+        out.message.place = place;
+      } else {
+        back = before;
+      }
+    }
+  }
+  const auto thread = back.digits();
+  if (!thread || !back.take(':')) return std::nullopt;
+  const auto pid = back.digits();
+  if (!pid || !back.take(':')) return std::nullopt;
+  const std::string_view run = back.run(is_host_char);
+  if (run.empty()) return std::nullopt;
+  const bool alone = back.rest().empty() || back.ends_with(' ') || back.ends_with(']');
+  if (back.rest().empty()) hosts.emplace(run);
+  out.message.host = hosts.contains(run) ? run : host_in(run, hosts);
+  out.message.thread = *thread;
+  out.message.pid = *pid;
+  out.begin = static_cast<size_t>(out.message.host.data() - line.data());
+  if (alone && out.message.host.size() == run.size()) {
+    Backwards time = back;
+    time.blanks();
+    const size_t open = time.rest().rfind('[');
+    if (time.ends_with(']') && open != std::string_view::npos && time.rest().size() - open > 16) {
+      out.message.time = time.rest().substr(open + 1, time.rest().size() - open - 2);
+      out.begin = open;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string_view without_launcher_prefix(std::string_view line) {
+  Scan scan(line);
+  if (scan.literal("[")) {
+    if (scan.natural() && scan.literal(",") && scan.natural() && scan.literal("]<std") &&
+        scan.after(">:")) {
+      return scan.rest();
+    }
+    return line;
+  }
+  if (scan.natural() && scan.rest().starts_with(": ")) return scan.rest().substr(2);
+  return line;
+}
+
+LogLine split_line(std::string_view line, Hosts& hosts) {
+  LogLine out{line, {}};
+  for (size_t at = line.find(kMark); at != std::string_view::npos; at = line.find(kMark, at + 1)) {
+    const auto level = level_of(line.substr(at + kMark.size()));
+    if (!level) continue;
+    auto prefix = prefix_before(line, at, hosts);
+    if (!prefix) continue;
+    Message& message = prefix->message;
+    message.level = *level;
+    message.text = line.substr(line.find(' ', at + kMark.size()) + 1);
+    if (out.messages.empty()) {
+      out.other = line.substr(0, prefix->begin);
+    } else {
+      std::string_view& last = out.messages.back().text;
+      const auto end = static_cast<size_t>(line.data() + prefix->begin - last.data());
+      last = last.substr(0, std::min(end, last.size()));
+    }
+    out.messages.push_back(message);
+  }
+  return out;
+}
+
+}  // namespace rehearse::traces::nccl_log

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// One physical line of a file with NCCL output: what stands before NCCL's own text, and the
+// messages in it. Processes write into one file without a lock, so a message may begin anywhere,
+// also glued to other text ("sumoneflow-27:433602:433862 [5] NCCL INFO ..."), and several may
+// stand in one line.
+//
+//   [time ]host:pid:tid [device] [place ]NCCL INFO|WARN|TRACE|CALL text
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rehearse::traces::nccl_log {
+
+enum class Level { kInfo, kWarn, kTrace, kCall };
+
+// Views into the line.
+struct Message {
+  Level level = Level::kInfo;
+  std::string_view time;  // inside the brackets before the host, "" without
+  std::string_view host;
+  int64_t pid = 0;
+  int64_t thread = 0;
+  int device = -1;         // -1: not said
+  std::string_view place;  // "transport/net.cc:123" before NCCL WARN, "" without
+  std::string_view text;   // up to the next message or the end of the line
+};
+
+struct LogLine {
+  std::string_view other;  // before the first message; the whole line when there is none
+  std::vector<Message> messages;
+};
+
+// Hosts that have been seen standing alone; they tell where a glued name begins.
+using Hosts = std::set<std::string, std::less<>>;
+
+// `hosts` learns the names of messages that stand at the start of a line.
+[[nodiscard]] LogLine split_line(std::string_view line, Hosts& hosts);
+
+// Without what launchers put before lines: "3: " (srun -l), "[1,0]<stdout>:" (mpirun), terminal
+// colours are left.
+[[nodiscard]] std::string_view without_launcher_prefix(std::string_view line);
+
+}  // namespace rehearse::traces::nccl_log

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "traces/import/lines.hpp"
+#include "traces/import/nccl_log/log_builder.hpp"
+#include "traces/import/nccl_log/nccl_log.hpp"
+#include "traces/import/nccl_tests/conditions.hpp"
+#include "traces/import/nccl_tests/nccl_tests.hpp"
+#include "traces/import/nccl_tests/table_builder.hpp"
+#include "traces/import/scan.hpp"
+
+namespace rehearse::traces::nccl_log {
+namespace {
+
+constexpr size_t kMaxLine = size_t{1} << 20;
+
+// Takes lines one after another and deals them out.
+class TextReader {
+ public:
+  void add(std::string_view raw, uint64_t number) {
+    const std::string_view line = without_launcher_prefix(raw);
+    const LogLine parts = split_line(line, hosts_);
+    for (const Message& message : parts.messages) log_.add(message, number);
+    messages_ += parts.messages.size();
+    if (const auto version = version_in(parts.other)) {
+      log_.tell_version(version->first);
+      tables_.tell_version(version->first);
+      banner_ = true;
+      return;
+    }
+    const auto said = tables_.add(parts.other, number);
+    if (said.run_begins) log_.begin_run();
+    if (said.device) {
+      hosts_.emplace(said.device->host());
+      log_.tell_rank(said.device->host(), said.device->pid(), said.device->device(),
+                     static_cast<int>(said.device->rank()));
+    }
+  }
+  [[nodiscard]] bool has_log() const { return messages_ > 0 || banner_; }
+  LogBuilder& log() { return log_; }
+  nccl_tests::TableBuilder& tables() { return tables_; }
+
+ private:
+  Hosts hosts_;
+  LogBuilder log_;
+  nccl_tests::TableBuilder tables_;
+  uint64_t messages_ = 0;
+  bool banner_ = false;
+};
+
+}  // namespace
+
+bool sniff(std::string_view head) {
+  const size_t first = head.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || head[first] == '{' || head.starts_with("[{")) return false;
+  Hosts hosts;
+  for (size_t at = 0; at < head.size();) {
+    const size_t end = std::min(head.find('\n', at), head.size());
+    const std::string_view line = without_launcher_prefix(head.substr(at, end - at));
+    if (version_in(line) || !split_line(line, hosts).messages.empty()) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+Result<FilePart> read(Source& source, ReadContext& context) {
+  LineReader lines(source, kMaxLine);
+  TextReader text;
+  std::string_view line;
+  while (true) {
+    if (lines.number() % 65'536 == 0 && context.reporter.interrupted()) {
+      return fail(Code::kInterrupted, "interrupted");
+    }
+    RH_TRY(const bool more, lines.next(line));
+    if (!more) break;
+    text.add(line, lines.number());
+  }
+  const std::string& file = source.name();
+  if (lines.cut_lines() > 0) {
+    context.findings.add("line-cut", Severity::kWarning, file,
+                         "lines of more than 1 MiB are read up to there", lines.cut_lines());
+  }
+  LogBuilder::Finished finished = text.log().finish(context.findings, file);
+  finished.log.set_lines(lines.number());
+  const bool has_log = text.has_log();
+  pb::MeasuredTables tables = nccl_tests::to_tables(text.tables().finish(context.findings, file),
+                                                    has_log ? &finished.log : nullptr,
+                                                    finished.run_of, file, context.findings);
+  FilePart part;
+  const std::string name = file.substr(file.rfind('/') + 1);
+  for (const pb::NcclCommunicator& communicator : finished.log.communicators()) {
+    if (part.nccl_version.empty()) part.nccl_version = communicator.nccl_version();
+  }
+  if (finished.log.warnings_size() > 0) {
+    context.findings.add("nccl-warning", Severity::kWarning,
+                         fmt::format("{}: line {}: {}", file, finished.log.warnings(0).line(),
+                                     finished.log.warnings(0).text()),
+                         "NCCL warned; `rehearse inspect` lists all",
+                         static_cast<uint64_t>(finished.log.warnings_size()));
+  }
+  if (has_log && finished.log.nccl_lines() > 0) {
+    pb::Evidence evidence;
+    evidence.set_source(name);
+    *evidence.mutable_nccl_log() = std::move(finished.log);
+    part.evidence.push_back(std::move(evidence));
+  }
+  if (!tables.tables().empty()) {
+    pb::Evidence evidence;
+    evidence.set_source(name);
+    *evidence.mutable_measured() = std::move(tables);
+    part.evidence.push_back(std::move(evidence));
+  }
+  if (part.evidence.empty()) {
+    return fail(Code::kBadInput, "neither a message of NCCL nor a row of nccl-tests is in it", file,
+                "record with NCCL_DEBUG=INFO and keep the whole output");
+  }
+  return part;
+}
+
+}  // namespace rehearse::traces::nccl_log
+
+namespace rehearse::traces::nccl_tests {
+
+bool sniff(std::string_view head) {
+  TableBuilder builder;
+  uint64_t number = 0;
+  for (size_t at = 0; at < head.size();) {
+    const size_t end = std::min(head.find('\n', at), head.size());
+    const std::string_view line = nccl_log::without_launcher_prefix(head.substr(at, end - at));
+    const auto said = builder.add(line, ++number);
+    const std::string_view text = trimmed(line);
+    if (said.device || (text.starts_with("#") && text.find("algbw") != std::string_view::npos)) {
+      return true;
+    }
+    at = end + 1;
+  }
+  Findings none;
+  for (const Run& run : builder.finish(none, "")) {
+    if (!run.table.rows().empty()) return true;
+  }
+  return false;
+}
+
+}  // namespace rehearse::traces::nccl_tests

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/import/nccl_tests/table_builder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "traces/evidence/names.hpp"
+#include "traces/import/nccl_tests/conditions.hpp"
+#include "traces/import/scan.hpp"
+
+namespace rehearse::traces::nccl_tests {
+namespace {
+
+// Bytes of one "[1,0]<stdout>:" that mpirun put at the front of `text`, 0 without.
+size_t tag_length(std::string_view text) {
+  Scan scan(text);
+  if (!text.starts_with("[") || !scan.literal("[") || !scan.natural() || !scan.literal(",") ||
+      !scan.natural() || !scan.literal("]<std") || !scan.after(">:")) {
+    return 0;
+  }
+  return text.size() - scan.rest().size();
+}
+
+std::string without_tags(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    if (const size_t length = text[i] == '[' ? tag_length(text.substr(i)) : 0; length > 0) {
+      out += ' ';
+      i += length;
+    } else {
+      out += text[i++];
+    }
+  }
+  return out;
+}
+
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> out;
+  Scan scan(text);
+  while (const auto word = scan.word()) out.push_back(*word);
+  return out;
+}
+
+std::optional<uint64_t> natural(std::string_view word) {
+  Scan scan(word);
+  const auto value = scan.natural();
+  return value && scan.rest().empty() ? value : std::nullopt;
+}
+
+std::optional<double> number(std::string_view word) {
+  Scan scan(word);
+  const auto value = scan.number();
+  return value && scan.rest().empty() ? value : std::nullopt;
+}
+
+bool is_value(std::string_view word) {
+  return number(word).has_value() || word == "N/A" || word == "inf" || word == "nan" ||
+         word == "-nan";
+}
+
+bool is_dtype(std::string_view word) {
+  constexpr std::array<std::string_view, 10> kStarts = {
+      "int", "uint", "half", "float", "double", "bfloat16", "f8", "fp8", "char", "fp16"};
+  return word.size() <= 16 &&
+         std::any_of(kStarts.begin(), kStarts.end(),
+                     [&](std::string_view start) { return word.starts_with(start); });
+}
+
+bool is_word(std::string_view word) {
+  return !word.empty() && word != "N/A" && ((word[0] >= 'a' && word[0] <= 'z'));
+}
+
+std::optional<pb::MeasuredHalf> half_of(std::span<const std::string> cells) {
+  const auto time = number(cells[0]), algbw = number(cells[1]), busbw = number(cells[2]);
+  if (!time || !algbw || !busbw || *time < 0) return std::nullopt;
+  pb::MeasuredHalf half;
+  half.set_time_us(*time);
+  half.set_algbw(*algbw);
+  half.set_busbw(*busbw);
+  half.set_wrong(cells[3]);
+  return half;
+}
+
+// "#  Rank  0 Group  0 Pid   1343 on host device  0 [0000:41:00] NVIDIA H100 80GB HBM3"
+std::optional<pb::MeasuredDevice> device_in(std::string_view text) {
+  Scan scan(text);
+  if (!scan.literal("Rank ")) return std::nullopt;
+  const auto rank = scan.natural();
+  if (!rank || *rank > UINT32_MAX) return std::nullopt;
+  if (scan.literal("Group ") && !scan.natural()) return std::nullopt;
+  if (!scan.literal("Pid ")) return std::nullopt;
+  const auto pid = scan.integer();
+  if (!pid || !scan.literal("on ")) return std::nullopt;
+  const auto host = scan.word();
+  if (!host || !scan.literal("device ")) return std::nullopt;
+  const auto device = scan.natural();
+  if (!device || *device > 4096 || !scan.literal("[")) return std::nullopt;
+  pb::MeasuredDevice out;
+  out.set_rank(static_cast<uint32_t>(*rank));
+  out.set_host(std::string(*host));
+  out.set_pid(*pid);
+  out.set_device(static_cast<int32_t>(*device));
+  out.set_bus_id(std::string(scan.rest().substr(0, scan.rest().find(']'))));
+  if (scan.after("]")) out.set_name(std::string(trimmed(scan.rest())));
+  return out;
+}
+
+int32_t setting(std::string_view text, std::string_view key, int32_t otherwise) {
+  Scan scan(text);
+  if (!scan.after(key)) return otherwise;
+  const auto value = scan.natural();
+  return value && *value <= INT32_MAX ? static_cast<int32_t>(*value) : otherwise;
+}
+
+}  // namespace
+
+Run& TableBuilder::begin_run() {
+  close_row();
+  Run fresh;
+  fresh.number = static_cast<uint32_t>(runs_.size()) + 1;
+  fresh.table.set_graph(-1);
+  fresh.table.set_runs(1);
+  fresh.table.set_nccl_version(version_);
+  if (!next_collective_.empty()) {
+    fresh.table.set_collective(next_collective_);
+    fresh.table.set_collective_from("said");
+    next_collective_.clear();
+  }
+  runs_.push_back(std::move(fresh));
+  return runs_.back();
+}
+
+Run& TableBuilder::run() { return runs_.empty() ? begin_run() : runs_.back(); }
+
+void TableBuilder::tell_version(const std::string& version) {
+  version_ = version;
+  if (!runs_.empty()) runs_.back().table.set_nccl_version(version);
+}
+
+void TableBuilder::read_configuration(std::string_view text) {
+  pb::MeasuredTable& table = run().table;
+  table.set_threads(setting(text, "nThread ", 0));
+  table.set_gpus_per_thread(setting(text, "nGpus ", 0));
+  table.set_warmup(setting(text, "warmup iters: ", 0));
+  Scan scan(text);
+  if (scan.after("warmup iters: ")) table.set_iterations(setting(scan.rest(), "iters: ", 0));
+  table.set_graph(setting(text, "graph: ", -1));
+}
+
+// "### ALGO=Ring size=268435456": a script says what the next rows are.
+void TableBuilder::marker(std::string_view text) {
+  pb::MeasuredTable& table = begin_run().table;
+  std::string others;
+  for (const std::string_view word : words_of(text)) {
+    const size_t equals = word.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view key = word.substr(0, equals), value = word.substr(equals + 1);
+    if (key == "ALGO" || key == "NCCL_ALGO") {
+      const std::string name = algorithm_name(value);
+      table.set_forced_algorithm(name.empty() ? std::string(value) : name);
+    } else if (key == "PROTO" || key == "NCCL_PROTO") {
+      const std::string name = protocol_name(value);
+      table.set_forced_protocol(name.empty() ? std::string(value) : name);
+    } else if (key == "GPUS" && natural(value) && *natural(value) <= UINT32_MAX) {
+      table.set_gpus(static_cast<uint32_t>(*natural(value)));
+    } else if (key != "size" && key != "bytes") {
+      others += fmt::format("{}{}", others.empty() ? "" : " ", word);
+    }
+  }
+  table.set_options(others);
+}
+
+TableBuilder::Said TableBuilder::comment(std::string_view text) {
+  Said said;
+  const std::string_view body =
+      trimmed(text.substr(std::min(text.find_first_not_of('#'), text.size())));
+  if (text.starts_with("###")) {
+    marker(body);
+    said.run_begins = true;
+    return said;
+  }
+  Scan scan(body);
+  if (body.starts_with("nccl-tests version ")) {
+    pb::MeasuredTable& table = begin_run().table;
+    said.run_begins = true;
+    scan.literal("nccl-tests version ");
+    table.set_nccl_tests_version(std::string(scan.word().value_or("")));
+    if (const int32_t library = setting(body, "nccl-library=", 0); library > 0) {
+      table.set_nccl_version(version_of_number(library));
+    }
+  } else if (scan.literal("Collective test starting:")) {
+    const std::string name = collective_name(scan.word().value_or(""));
+    if (!name.empty()) {
+      run().table.set_collective(name);
+      run().table.set_collective_from("said");
+    }
+  } else if (body.starts_with("nThread ")) {
+    if (runs_.empty() || runs_.back().configured || runs_.back().table.rows_size() > 0) {
+      begin_run();
+      said.run_begins = true;
+    }
+    runs_.back().configured = true;
+    read_configuration(body);
+  } else if (body.starts_with("Rank ")) {
+    said.device = device_in(body);
+    if (said.device) *run().table.add_devices() = *said.device;
+  } else if (scan.literal("Avg bus bandwidth")) {
+    close_row();
+    scan.literal(":");
+    if (const auto average = scan.number()) run().table.set_average_busbw(*average);
+  } else if (body.starts_with("size ") && body.find("algbw") != std::string_view::npos) {
+    Run& current = run();
+    current.header_seen = true;
+    current.redop_column = body.find("redop") != std::string_view::npos;
+    current.root_column = body.find("root") != std::string_view::npos;
+  } else if (!body.empty() && body.front() != '(') {
+    close_row();
+  }
+  return said;
+}
+
+bool TableBuilder::continues_row(const std::vector<std::string_view>& words) const {
+  return open_ && !words.empty() && words.size() <= 9 &&
+         std::all_of(words.begin(), words.end(), is_value);
+}
+
+TableBuilder::Said TableBuilder::add(std::string_view line_text, uint64_t line) {
+  const std::string clean = without_tags(line_text);
+  const std::string_view text = trimmed(clean);
+  if (text.empty()) return {};
+  if (text.front() == '#') return comment(text);
+  const std::vector<std::string_view> words = words_of(text);
+  if (words.size() >= 3 && natural(words[0]) && natural(words[1]) && is_dtype(words[2])) {
+    close_row();
+    (void)run();
+    open_.emplace();
+    open_->line = line;
+    open_->row.set_bytes(*natural(words[0]));
+    open_->row.set_count(*natural(words[1]));
+    open_->row.set_dtype(std::string(words[2]));
+    open_->row.set_root(-1);
+    open_->rest.assign(words.begin() + 3, words.end());
+  } else if (continues_row(words)) {
+    open_->rest.insert(open_->rest.end(), words.begin(), words.end());
+  } else {
+    for (const std::string_view word : words) {
+      const std::string_view name = word.substr(word.rfind('/') + 1);
+      if (!name.ends_with("_perf")) continue;
+      if (std::string known = collective_name(name); !known.empty()) next_collective_ = known;
+    }
+  }
+  return {};
+}
+
+void TableBuilder::close_row() {
+  if (!open_) return;
+  OpenRow row = std::move(*open_);
+  open_.reset();
+  const Run& current = runs_.back();
+  size_t at = 0;
+  if (at < row.rest.size() && is_word(row.rest[at])) {
+    if (row.rest[at] != "none") row.row.set_redop(row.rest[at]);
+    ++at;
+  }
+  const size_t cells = row.rest.size() - at;
+  const bool has_root = current.header_seen ? current.root_column : cells % 4 == 1;
+  if (has_root && at < row.rest.size()) {
+    Scan scan(row.rest[at]);
+    const auto root = scan.integer();
+    if (root && scan.rest().empty() && *root >= -1 && *root <= INT32_MAX) {
+      row.row.set_root(static_cast<int32_t>(*root));
+      ++at;
+    }
+  }
+  const auto half = [&](size_t first) -> std::optional<pb::MeasuredHalf> {
+    if (row.rest.size() < first + 4) return std::nullopt;
+    return half_of(std::span(row.rest).subspan(first, 4));
+  };
+  const auto out_of_place = half(at);
+  if (!out_of_place) {
+    if (incomplete_++ == 0) incomplete_line_ = row.line;
+    return;
+  }
+  *row.row.mutable_out_of_place() = *out_of_place;
+  if (const auto in_place = half(at + 4)) {
+    *row.row.mutable_in_place() = *in_place;
+  } else if (row.rest.size() > at + 4) {
+    if (halves_lost_++ == 0) half_line_ = row.line;
+  }
+  *runs_.back().table.add_rows() = std::move(row.row);
+}
+
+std::vector<Run> TableBuilder::finish(Findings& findings, const std::string& file) {
+  close_row();
+  if (incomplete_ > 0) {
+    findings.add("nccl-tests-row-incomplete", Severity::kDataLoss,
+                 fmt::format("{}: line {}", file, incomplete_line_),
+                 "rows without a whole measurement are not used", incomplete_);
+  }
+  if (halves_lost_ > 0) {
+    findings.add("nccl-tests-half-incomplete", Severity::kWarning,
+                 fmt::format("{}: line {}", file, half_line_),
+                 "in-place halves that are cut or N/A are not used", halves_lost_);
+  }
+  std::vector<Run> out = std::move(runs_);
+  *this = TableBuilder();
+  return out;
+}
+
+}  // namespace rehearse::traces::nccl_tests

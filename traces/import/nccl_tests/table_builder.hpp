@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The output of nccl-tests as tables. Takes what is left of each line when NCCL's own messages are
+// cut out, so that a row whose halves stand on several lines is put together again. Old and new
+// layouts: with and without redop and root, with one or two halves, "error" or "#wrong" as the last
+// column, N/A for what was not checked, blank redop, no header at all.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/finding.hpp"
+#include "traces/proto/evidence.pb.h"
+
+namespace rehearse::traces::nccl_tests {
+
+// A run of the program: one header and its rows.
+struct Run {
+  pb::MeasuredTable table;
+  uint32_t number = 0;  // of the run in the file, from 1
+  bool redop_column = false, root_column = false, header_seen = false;
+  bool configured = false;  // saw "# nThread"
+};
+
+class TableBuilder {
+ public:
+  struct Said {
+    bool run_begins = false;
+    std::optional<pb::MeasuredDevice> device;
+  };
+  // One line without NCCL's messages; `line` is its number for findings.
+  Said add(std::string_view text, uint64_t line);
+  // A version banner of NCCL.
+  void tell_version(const std::string& version);
+  [[nodiscard]] bool empty() const { return runs_.empty(); }
+  // Ends the file; the builder is empty then.
+  [[nodiscard]] std::vector<Run> finish(Findings& findings, const std::string& file);
+
+ private:
+  struct OpenRow {
+    pb::MeasuredRow row;
+    std::vector<std::string> rest;  // behind the type
+    uint64_t line = 0;
+  };
+  Said comment(std::string_view text);
+  void marker(std::string_view text);
+  Run& begin_run();
+  Run& run();
+  void close_row();
+  void read_configuration(std::string_view text);
+  [[nodiscard]] bool continues_row(const std::vector<std::string_view>& words) const;
+
+  std::vector<Run> runs_;
+  std::optional<OpenRow> open_;
+  std::string next_collective_;  // of a command line that was printed before the run
+  std::string version_;
+  uint64_t incomplete_ = 0, incomplete_line_ = 0, halves_lost_ = 0, half_line_ = 0;
+};
+
+}  // namespace rehearse::traces::nccl_tests

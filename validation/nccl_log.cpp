@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/nccl_log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "platforms/model/catalogue.hpp"
+#include "platforms/model/links.hpp"
+#include "sim/nccl/graphs.hpp"
+#include "sim/nccl/model.hpp"
+#include "sim/nccl/placement.hpp"
+#include "sim/nccl/plan.hpp"
+
+namespace rehearse::validation {
+namespace {
+
+// Logs print one decimal of a latency or bandwidth.
+constexpr double kPrinted = 0.051;
+constexpr uint32_t kMaxRanks = 65'536;
+
+enum Kind : std::size_t { kChannels, kTransports, kRings, kTuning, kChoices, kPredicted };
+
+std::optional<sim::Function> function_of(const std::string& collective) {
+  using sim::Function;
+  static const std::map<std::string, Function> kNames = {
+      {"all_reduce", Function::kAllReduce},
+      {"all_gather", Function::kAllGather},
+      {"reduce_scatter", Function::kReduceScatter},
+      {"broadcast", Function::kBroadcast},
+      {"reduce", Function::kReduce}};
+  const auto it = kNames.find(collective);
+  return it == kNames.end() ? std::nullopt : std::optional(it->second);
+}
+
+std::optional<sim::Algorithm> algorithm_of(const std::string& name) {
+  for (const sim::Algorithm a : sim::kAlgorithms) {
+    if (sim::environment_name_of(a) == name) return a;
+  }
+  return std::nullopt;
+}
+
+std::optional<sim::Protocol> protocol_of(const std::string& name) {
+  for (const sim::Protocol p : sim::kProtocols) {
+    if (sim::equal_ignoring_case(sim::name_of(p), name)) return p;
+  }
+  return std::nullopt;
+}
+
+// A log of a forced algorithm shows the others with a latency and no bandwidth. Ring and Tree are
+// always there unless they are switched off.
+std::string forced_algorithms(const pb::NcclCommunicator& c) {
+  std::set<std::string> listed, on;
+  for (const pb::NcclTuningCell& cell : c.tuning()) {
+    if (cell.collective() != "all_reduce") continue;
+    listed.insert(cell.algorithm());
+    if (cell.bandwidth() > 0) on.insert(cell.algorithm());
+  }
+  const bool forced = listed.contains("Ring") && listed.contains("Tree") && !on.empty() &&
+                      (!on.contains("Ring") || !on.contains("Tree"));
+  if (!forced) return "";
+  std::string out;
+  for (const std::string& name : on) out += (out.empty() ? "" : ",") + name;
+  return out;
+}
+
+// The same ranks on the platform: hosts in order of rank are nodes, devices are GPUs.
+struct Job {
+  pb::Platform platform;
+  pb::Launch launch;
+  traces::Communicator communicator;
+};
+
+class CommunicatorCheck {
+ public:
+  CommunicatorCheck(const pb::NcclLog& log, const pb::NcclCommunicator& c,
+                    const LogComparison& with, LogReport& report)
+      : log_(log), c_(c), with_(with), report_(report) {}
+
+  Result<void> run() {
+    RH_TRY(Job job, place_job());
+    RH_TRY(const platforms::Links links, platforms::Links::build(job.platform));
+    const sim::ModelContext context{job.platform, links, job.launch};
+    RH_TRY(const sim::Placement placement, sim::place(context, job.communicator));
+    RH_TRY(const sim::Graphs graphs, sim::build_graphs(context, placement));
+    RH_TRY(const sim::Settings settings, sim::parse_settings(placement.members.front().env));
+    RH_TRY(const sim::NcclVersion version, sim::parse_nccl_version(job.launch.nccl_version()));
+    RH_TRY(const sim::NcclModel model, sim::make_nccl_model(graphs.shape, settings, version));
+    if (!model.version.exact) {
+      assume(fmt::format("constants of the NCCL version nearest to {}", sim::to_string(version)));
+    }
+    channels(graphs.shape);
+    transports(placement);
+    rings(graphs);
+    tuning(model);
+    choices(model);
+    ++report_.communicators;
+    return {};
+  }
+
+ private:
+  Result<Job> place_job();
+  std::map<std::string, std::string> environment(const pb::NcclRank* rank) const;
+  void channels(const sim::CommShape& shape);
+  void transports(const sim::Placement& placement);
+  void rings(const sim::Graphs& graphs);
+  void tuning(const sim::NcclModel& model);
+  void choices(const sim::NcclModel& model);
+
+  void assume(std::string what) {
+    auto& all = report_.assumed;
+    if (std::find(all.begin(), all.end(), what) == all.end()) all.push_back(std::move(what));
+  }
+  void count(Kind kind) { ++report_.checks[kind].n; }
+  void differ(Kind kind, std::string what, std::string logged, std::string computed,
+              std::string why) {
+    ++report_.checks[kind].mismatches;
+    report_.differences.push_back(
+        {c_.id(), std::move(what), std::move(logged), std::move(computed), std::move(why)});
+  }
+  void compare_count(std::string what, uint32_t logged, int computed, std::string why) {
+    if (logged == 0) return;
+    count(kChannels);
+    if (static_cast<int>(logged) != computed) {
+      differ(kChannels, std::move(what), std::to_string(logged), std::to_string(computed),
+             std::move(why));
+    }
+  }
+
+  const pb::NcclLog& log_;
+  const pb::NcclCommunicator& c_;
+  const LogComparison& with_;
+  LogReport& report_;
+  // Cells of the table that differ, for the reasons of choices: "NVLS/Simple" -> text.
+  std::map<std::string, std::string> odd_cells_;
+};
+
+std::map<std::string, std::string> CommunicatorCheck::environment(const pb::NcclRank* rank) const {
+  std::map<std::string, std::string> env;
+  if (rank != nullptr) {
+    const auto& said = log_.processes(static_cast<int>(rank->process())).environment();
+    env.insert(said.begin(), said.end());
+  }
+  for (const auto& [name, value] : with_.environment) env[name] = value;
+  if (!env.contains("NCCL_ALGO")) {
+    if (const std::string forced = forced_algorithms(c_); !forced.empty()) {
+      env["NCCL_ALGO"] = forced;
+    }
+  }
+  return env;
+}
+
+Result<Job> CommunicatorCheck::place_job() {
+  if (c_.ranks_total() > kMaxRanks) {
+    return fail(Code::kLimit, fmt::format("a communicator of {} ranks", c_.ranks_total()),
+                "communicator " + c_.id(), fmt::format("at most {} are compared", kMaxRanks));
+  }
+  Job job;
+  job.platform = with_.platform;
+  std::map<int, const pb::NcclRank*> known;
+  for (const pb::NcclRank& rank : c_.ranks()) {
+    if (rank.rank() >= 0) known.emplace(rank.rank(), &rank);
+  }
+  std::map<std::string, uint32_t> node_of;
+  for (const auto& [number, rank] : known) {
+    const std::string& host = log_.processes(static_cast<int>(rank->process())).host();
+    node_of.emplace(host, static_cast<uint32_t>(node_of.size()));
+  }
+  uint32_t nodes = std::max<uint32_t>({1, c_.nodes(), static_cast<uint32_t>(node_of.size())});
+  const bool all_known = known.size() == c_.ranks_total();
+  if (!all_known) {
+    assume("ranks that the log does not show fill the nodes in order");
+  }
+  job.platform.set_scale(nodes);
+  if (auto done = platforms::expand(job.platform, "platform"); !done) {
+    return tl::unexpected(done.error());
+  }
+  const auto per_node = static_cast<uint32_t>((c_.ranks_total() + nodes - 1) / nodes);
+  for (uint32_t r = 0; r < c_.ranks_total(); ++r) {
+    const auto it = known.find(static_cast<int>(r));
+    const pb::NcclRank* rank = it == known.end() ? nullptr : it->second;
+    pb::RankLaunch& launch = *job.launch.add_ranks();
+    launch.set_rank(r);
+    launch.set_node(r / per_node);
+    launch.set_gpu(r % per_node);
+    if (rank != nullptr && all_known) {
+      launch.set_node(node_of[log_.processes(static_cast<int>(rank->process())).host()]);
+      const int device = rank->nvml_device() >= 0 ? rank->nvml_device() : rank->device();
+      const int gpus = job.platform.nodes(static_cast<int>(launch.node())).gpus_size();
+      // A machine with fewer devices than its numbers: the platform's GPUs in order stand for them.
+      if (device >= 0 && device < gpus) launch.set_gpu(static_cast<uint32_t>(device));
+    }
+    for (const auto& [name, value] : environment(rank)) (*launch.mutable_env())[name] = value;
+    if (launch.node() >= static_cast<uint32_t>(job.platform.nodes_size()) ||
+        launch.gpu() >= static_cast<uint32_t>(
+                            job.platform.nodes(static_cast<int>(launch.node())).gpus_size())) {
+      return fail(
+          Code::kBadInput,
+          fmt::format("rank {} of {} needs GPU {} of node {}, which the platform does not have", r,
+                      c_.ranks_total(), launch.gpu(), launch.node()),
+          "communicator " + c_.id(), "name the platform that the log was written on");
+    }
+    job.communicator.members.push_back(r);
+  }
+  job.communicator.id = c_.id();
+  job.launch.set_nccl_version(c_.nccl_version());
+  if (c_.nccl_version().empty()) {
+    job.launch.set_nccl_version("2.28.9");
+    assume("NCCL 2.28.9: the log does not say its version");
+  }
+  const std::string forced = forced_algorithms(c_);
+  const auto& env = job.launch.ranks(0).env();
+  const auto given = env.find("NCCL_ALGO");
+  if (!forced.empty() && given != env.end() && given->second == forced &&
+      !with_.environment.contains("NCCL_ALGO")) {
+    assume(fmt::format("NCCL_ALGO={}, as the tuning table of the log shows", forced));
+  }
+  return job;
+}
+
+void CommunicatorCheck::channels(const sim::CommShape& shape) {
+  const std::string why = fmt::format(
+      "our search finds {} ring channels of {} GB/s (duplicated to {}); see the bandwidths of the "
+      "tuning table for the class that NCCL found",
+      shape.ring.n_channels, shape.ring.bw_intra, shape.n_channels);
+  compare_count("collective channels", c_.coll_channels(), shape.n_channels, why);
+  if (c_.coll_channels() == 0) {
+    compare_count("channels of rings", c_.ring_channels(), shape.n_channels, why);
+  }
+  compare_count("NVLS channels", c_.nvls_channels(), shape.nvls_channels,
+                shape.nvls_support ? "NCCL's default differs for this version or GPU"
+                                   : "the platform has no NVLink multicast");
+  for (const pb::NcclSearch& search : c_.searches()) {
+    if (search.pattern() != 4) continue;
+    count(kRings);
+    const bool same = search.channels() == shape.ring.n_channels &&
+                      std::abs(search.bw_intra() - shape.ring.bw_intra) < 0.05;
+    if (same) continue;
+    differ(kRings, "ring search",
+           fmt::format("{} x {:.1f} GB/s, {}", search.channels(), search.bw_intra(),
+                       search.type_intra()),
+           fmt::format("{} x {:.1f} GB/s, {}", shape.ring.n_channels, shape.ring.bw_intra,
+                       sim::name_of(shape.ring.type_intra)),
+           "the search over this machine's links ends in another speed class");
+  }
+}
+
+void CommunicatorCheck::transports(const sim::Placement& placement) {
+  std::map<std::string, std::string> seen;  // class -> first "via"
+  for (const pb::NcclConnection& connection : c_.connections()) {
+    std::string name = connection.transport();
+    if (name == "NET") {
+      name += connection.network() == "Socket" ? "/Socket"
+              : connection.gpu_direct()        ? "/IB/GDRDMA"
+                                               : "/IB";
+    }
+    seen.emplace(name, connection.via());
+  }
+  if (seen.empty()) {
+    assume("transports: the log shows no connection");
+    return;
+  }
+  const std::string intra = placement.intra == sim::IntraTransport::kHost ? "SHM" : "P2P";
+  const std::string inter = sim::name_of(placement.inter);
+  bool no_peer = false;
+  for (const pb::NcclProcess& process : log_.processes())
+    no_peer |= !process.no_peer_access().empty();
+  for (const auto& [name, via] : seen) {
+    count(kTransports);
+    const bool between = name.starts_with("NET");
+    const std::string& ours = between ? inter : intra;
+    if (name == ours || name == "NVLS" || name == "COLLNET") continue;
+    differ(kTransports, between ? "transport between nodes" : "transport inside nodes", via, ours,
+           no_peer && !between
+               ? "the driver reports no peer access between these GPUs; the platform "
+                 "says there is"
+               : "the platform offers another way, or the environment forbids it");
+  }
+}
+
+void CommunicatorCheck::rings(const sim::Graphs& graphs) {
+  for (const pb::NcclRing& ring : c_.rings()) {
+    if (graphs.rings.empty()) return;
+    std::vector<int> ours;
+    for (const sim::NodePath& path : graphs.rings[ring.channel() % graphs.rings.size()]) {
+      ours.insert(ours.end(), path.members.begin(), path.members.end());
+    }
+    std::vector<int> theirs(ring.ranks().begin(), ring.ranks().end());
+    // A ring has no beginning.
+    const auto zero = [](std::vector<int>& order) {
+      std::rotate(order.begin(), std::find(order.begin(), order.end(), 0), order.end());
+    };
+    zero(ours);
+    zero(theirs);
+    count(kRings);
+    if (ours == theirs) continue;
+    differ(kRings, fmt::format("ring of channel {}", ring.channel()),
+           fmt::format("{}", fmt::join(theirs, " ")), fmt::format("{}", fmt::join(ours, " ")),
+           "any order has the same bandwidth behind one switch; on other machines the search "
+           "prefers near GPUs");
+  }
+}
+
+void CommunicatorCheck::tuning(const sim::NcclModel& model) {
+  for (const pb::NcclTuningCell& cell : c_.tuning()) {
+    const auto function = function_of(cell.collective());
+    const auto algorithm = algorithm_of(cell.algorithm());
+    const auto protocol = protocol_of(cell.protocol());
+    if (!function || !algorithm || !protocol) continue;
+    const sim::Cost& ours = model.table.at({*function, *algorithm, *protocol});
+    const double bandwidth = static_cast<double>(ours.bandwidth_gbps);
+    count(kTuning);
+    LogCheck& check = report_.checks[kTuning];
+    if (cell.bandwidth() > 0) {
+      check.errors.push_back(std::abs(bandwidth - cell.bandwidth()) / cell.bandwidth());
+    }
+    const std::string name = cell.algorithm() + "/" + cell.protocol();
+    const bool same_bandwidth = std::abs(bandwidth - cell.bandwidth()) <= kPrinted;
+    // Latencies of cells that cannot be chosen decide nothing.
+    const bool same_latency =
+        cell.bandwidth() == 0 || bandwidth == 0 ||
+        std::abs(static_cast<double>(ours.latency_us) - cell.latency_us()) <= kPrinted;
+    if (same_bandwidth && same_latency) continue;
+    const std::string logged =
+        fmt::format("{:.1f} us, {:.1f} GB/s", cell.latency_us(), cell.bandwidth());
+    const std::string computed = fmt::format("{:.1f} us, {:.1f} GB/s", ours.latency_us, bandwidth);
+    if (!same_bandwidth) odd_cells_[name] = fmt::format("{} logged, {} computed", logged, computed);
+    const std::string why =
+        bandwidth == 0          ? "our model does not offer it here"
+        : cell.bandwidth() == 0 ? "NCCL does not offer it here"
+        : !same_bandwidth ? fmt::format("bandwidth class: our graph of it has {} x {:.1f} GB/s",
+                                        sim::graph_of(model.shape, *algorithm).n_channels,
+                                        sim::graph_of(model.shape, *algorithm).bw_intra)
+                          : "latency constants of this version or of this path type";
+    differ(kTuning, fmt::format("{} {}", cell.collective(), name), logged, computed, why);
+  }
+}
+
+void CommunicatorCheck::choices(const sim::NcclModel& model) {
+  const int ranks = static_cast<int>(c_.ranks_total());
+  for (const pb::NcclChoice& choice : c_.choices()) {
+    const auto function =
+        function_of(choice.collective().empty() ? "all_reduce" : choice.collective());
+    if (!function || choice.algorithm().empty() || choice.bytes() > (uint64_t{1} << 46)) continue;
+    if (choice.collective().empty()) assume("all_reduce where the log names no collective");
+    sim::Call call;
+    call.function = *function;
+    call.count = static_cast<int64_t>(choice.bytes()) / 4 / (sim::is_gather(*function) ? ranks : 1);
+    if (call.count == 0) continue;
+    const auto plan = sim::plan_call(model, call);
+    const std::string what = fmt::format("{} of {} bytes", choice.collective(), choice.bytes());
+    const std::string logged_name = choice.algorithm() + "/" + choice.protocol();
+    count(kChoices);
+    if (!plan) {
+      differ(kChoices, what, logged_name, "refused", plan.error().what);
+      continue;
+    }
+    const sim::Choice& ours = plan->choice;
+    const std::string name = fmt::format(
+        "{}/{}", sim::environment_name_of(ours.algorithm),
+        ours.protocol == sim::Protocol::kSimple ? "Simple" : sim::name_of(ours.protocol));
+    const int logged_channels = choice.channel_hi() - choice.channel_lo() + 1;
+    const int channels = plan->split.n_channels();
+    const bool says_channels = choice.channel_hi() >= 0;
+    const auto text = [&](const std::string& algorithm, int n) {
+      return says_channels ? fmt::format("{}, {} channels", algorithm, n) : algorithm;
+    };
+    if (name != logged_name || (says_channels && channels != logged_channels)) {
+      std::string why;
+      for (const std::string& cell : {logged_name, name}) {
+        const auto odd = odd_cells_.find(cell);
+        if (odd != odd_cells_.end())
+          why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", cell, odd->second);
+      }
+      if (why.empty() && name == logged_name) why = "number of channels, see above";
+      if (why.empty()) {
+        const auto theirs = algorithm_of(choice.algorithm());
+        const auto protocol = protocol_of(choice.protocol());
+        if (theirs && protocol) {
+          why = fmt::format("our table: {:.1f} us against {:.1f} us",
+                            sim::predicted_time_us(model, call, *theirs, *protocol), ours.time_us);
+        }
+      }
+      differ(kChoices, what, text(logged_name, logged_channels), text(name, channels), why);
+    }
+    if (!choice.has_predicted_us() || choice.predicted_us() <= 0) continue;
+    const auto theirs = algorithm_of(choice.algorithm());
+    const auto protocol = protocol_of(choice.protocol());
+    if (!theirs || !protocol) continue;
+    const double time =
+        static_cast<double>(sim::predicted_time_us(model, call, *theirs, *protocol));
+    count(kPredicted);
+    const double error = std::abs(time - choice.predicted_us()) / choice.predicted_us();
+    report_.checks[kPredicted].errors.push_back(error);
+    if (error > 0.01) {
+      differ(kPredicted, what + ", NCCL's prediction",
+             fmt::format("{:.2f} us", choice.predicted_us()), fmt::format("{:.2f} us", time),
+             "NCCL's own estimate for the algorithm it chose; latency or bandwidth class differ");
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t LogReport::mismatches() const {
+  std::size_t n = 0;
+  for (const LogCheck& check : checks) n += check.mismatches;
+  return n;
+}
+
+std::size_t LogReport::compared() const {
+  std::size_t n = 0;
+  for (const LogCheck& check : checks) n += check.n;
+  return n;
+}
+
+Result<LogReport> check_log(const pb::NcclLog& log, const LogComparison& with) {
+  LogReport report;
+  report.checks = {
+      {"channels", "channels of collectives and of NVLS", 0, 0, {}, "the log names no channels"},
+      {"transports", "transports between ranks", 0, 0, {}, "the log shows no connection"},
+      {"rings", "rings and their speed class", 0, 0, {}, "the log shows no ring"},
+      {"tuning",
+       "latency and bandwidth per algorithm and protocol",
+       0,
+       0,
+       {},
+       "NCCL_DEBUG_SUBSYS=TUNING was not on"},
+      {"choices",
+       "algorithm, protocol and channels per size",
+       0,
+       0,
+       {},
+       "NCCL_DEBUG_SUBSYS=TUNING was not on"},
+      {"predicted", "NCCL's own estimate of the time", 0, 0, {}, "the log prints no estimates"}};
+  std::optional<Error> refused;
+  for (const pb::NcclCommunicator& c : log.communicators()) {
+    if (c.ranks_total() < 2) continue;
+    if (auto done = CommunicatorCheck(log, c, with, report).run(); !done && !refused) {
+      refused = done.error();
+    }
+  }
+  if (report.communicators == 0) {
+    if (refused) return tl::unexpected(*refused);
+    return fail(Code::kBadInput, "the log shows no communicator of two ranks or more", "",
+                "record from the start with NCCL_DEBUG=INFO");
+  }
+  if (refused) report.assumed.push_back("left out: " + refused->message());
+  for (LogCheck& check : report.checks) std::sort(check.errors.begin(), check.errors.end());
+  return report;
+}
+
+}  // namespace rehearse::validation
