@@ -61,11 +61,15 @@ po::options_description own_options(const Verb& verb) {
   po::options_description options;
   if (verb.options) verb.options(options);
   if (verb.writes != Writes::kNothing) {
-    const char* what = verb.writes == Writes::kTrace
+    const bool folder = verb.writes == Writes::kFolder;
+    const char* what = folder ? "the folder to write into; made if it is not there"
+                       : verb.writes == Writes::kTrace
                            ? "the .rtrace file to write; whole or not at all"
                            : "write to FILE instead of stdout; whole or not at all";
-    options.add_options()("output,o", po::value<std::string>()->value_name("FILE"), what);
-    options.add_options()("force", "replace FILE if it exists");
+    options.add_options()("output,o",
+                          po::value<std::string>()->value_name(folder ? "FOLDER" : "FILE"), what);
+    options.add_options()("force",
+                          folder ? "replace files that exist" : "replace FILE if it exists");
   }
   return options;
 }

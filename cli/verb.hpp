@@ -31,9 +31,9 @@ struct Positional {
   std::vector<std::string> choices;  // words accepted; empty: anything
 };
 
-// kFile: -o FILE and --force, for what else would go to stdout. kTrace: the same for a .rtrace,
-// which never does.
-enum class Writes { kNothing, kFile, kTrace };
+// kFile: -o FILE and --force, for what else would go to stdout. kTrace: the same for a .rtrace, which
+// never does. kFolder: -o FOLDER for several files.
+enum class Writes { kNothing, kFile, kTrace, kFolder };
 
 struct Verb {
   std::string name;

@@ -16,6 +16,7 @@ const std::vector<Verb>& verbs() {
       import_verb(),
       inspect_verb(),
       synth_verb(),
+      export_verb(),
       platforms_verb(),
       faults_verb(),
       diagnose_verb(),

@@ -11,6 +11,7 @@ namespace rehearse::cli {
 Verb completion_verb();
 Verb demo_verb();
 Verb diagnose_verb();
+Verb export_verb();
 Verb faults_verb();
 Verb fix_verb();
 Verb help_verb();

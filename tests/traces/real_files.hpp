@@ -33,5 +33,8 @@ struct File {
 [[nodiscard]] std::span<const File> straggler_files();
 [[nodiscard]] std::span<const File> nccl_files();
 [[nodiscard]] std::span<const File> flight_recorder_files();
+[[nodiscard]] std::span<const File> chakra_files();
+[[nodiscard]] std::span<const File> horovod_files();
+[[nodiscard]] std::span<const File> tensorflow_files();
 
 }  // namespace rehearse::traces::real

@@ -25,10 +25,10 @@ struct Folder {
 constexpr Folder kFolders[] = {
     {"kineto", real::kineto_files},
     {"et", real::execution_trace_files},
-    {"chakra", nullptr},
+    {"chakra", real::chakra_files},
     {"nsys", real::nsys_files},
-    {"horovod", nullptr},
-    {"tensorflow", nullptr},
+    {"horovod", real::horovod_files},
+    {"tensorflow", real::tensorflow_files},
     {"nccl", real::nccl_files},
     {"flight_recorder", real::flight_recorder_files},
     {"straggler", real::straggler_files},

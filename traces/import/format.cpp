@@ -7,24 +7,33 @@
 #include <array>
 
 #include "traces/import/capture/capture.hpp"
+#include "traces/import/chakra/chakra.hpp"
 #include "traces/import/csv/csv.hpp"
 #include "traces/import/csv/job.hpp"
 #include "traces/import/flight_recorder/flight_recorder.hpp"
 #include "traces/import/inspector/inspector.hpp"
+#include "traces/import/horovod/horovod.hpp"
 #include "traces/import/kineto/kineto.hpp"
 #include "traces/import/nccl_log/nccl_log.hpp"
 #include "traces/import/nccl_tests/nccl_tests.hpp"
 #include "traces/import/nsys/nsys.hpp"
 #include "traces/import/pytorch_et/pytorch_et.hpp"
 #include "traces/import/rtrace/rtrace.hpp"
+#include "traces/import/tensorflow/tensorflow.hpp"
 
 namespace rehearse::traces {
 namespace {
 
-constexpr std::array<Format, 13> kFormats = {{
+constexpr auto kFormats = std::to_array<Format>({
     {"rtrace", "rehearse trace (.rtrace)", rtrace::sniff, rtrace::read},
     {"capture", "rehearse capture", capture::sniff, capture::read},
     {"nsys", "Nsight Systems SQLite export", nsys::sniff, nsys::read},
+    {"chakra", "Chakra execution trace (protobuf or JSON)", chakra::sniff, chakra::read},
+    {"horovod", "Horovod timeline", horovod::sniff, horovod::read},
+    {"xspace", "TensorFlow or JAX profile (XSpace)", tensorflow::sniff_xspace,
+     tensorflow::read_xspace},
+    {"tensorboard", "TensorBoard trace viewer JSON", tensorflow::sniff_trace_json,
+     tensorflow::read_trace_json},
     {"pytorch-et", "PyTorch execution trace JSON", pytorch_et::sniff, pytorch_et::read},
     {"inspector", "NCCL Inspector JSON lines", inspector::sniff, inspector::read},
     {"flight-recorder", "PyTorch flight recorder JSON", flight_recorder::sniff_json,
@@ -37,7 +46,7 @@ constexpr std::array<Format, 13> kFormats = {{
     {"kineto", "PyTorch profiler (Kineto) or Chrome JSON", kineto::sniff, kineto::read},
     {"csv", "table of operations (CSV)", csv::sniff, csv::read},
     {"job", "size and layout of a job (YAML)", csv::sniff_job, csv::read_job},
-}};
+});
 
 struct Magic {
   std::string_view bytes;

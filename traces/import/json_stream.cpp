@@ -141,6 +141,11 @@ Result<JsonStream::Next> JsonStream::start() {
     RH_TRY(ok, skip_blank());
   }
   if (!ok) return cut();
+  if (key_.empty()) {
+    bare_ = saw_array_ = true;
+    state_ = State::kElements;
+    return Next::kElement;
+  }
   if (buffer_[pos_] == '[') {
     bare_ = saw_array_ = true;
     state_ = State::kElements;
@@ -203,8 +208,13 @@ Result<JsonStream::Next> JsonStream::elements(Element& element) {
     while (pos_ < end_ && (is_blank(buffer_[pos_]) || buffer_[pos_] == ',')) ++pos_;
     if (pos_ < end_) break;
     RH_TRY(const bool ok, more());
+    if (!ok && key_.empty() && !source_.cut()) {
+      state_ = State::kDone;
+      return Next::kEnd;
+    }
     if (!ok) return cut();
   }
+  if (buffer_[pos_] == ']' && key_.empty()) return unexpected_byte("{");
   if (buffer_[pos_] == ']') {
     ++pos_;
     state_ = bare_ ? State::kBehind : State::kKey;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The elements of one array of a large JSON document, one after the other in bounded memory: either
 // the document is the array, or it is an object one of whose members is. All other members of that
-// object are kept as text, whether they stand before or behind. Elements are found by counting
-// brackets, not parsed.
+// object are kept as text, whether they stand before or behind. Or the documents of a file that holds
+// several, one after the other. Elements are found by counting brackets, not parsed.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ class JsonStream {
  public:
   enum class Next { kElement, kEnd, kCut };
 
-  // `source` outlives the stream; `key` is the member whose array is streamed, e.g. "traceEvents".
+  // `source` outlives the stream; `key` is the member whose array is streamed, e.g. "traceEvents", or ""
+  // when every document of the file is an element.
   JsonStream(Source& source, std::string_view key, const JsonLimits& limits);
 
   // kEnd: the document is complete. kCut: the input ended inside it (stopped() says where).

@@ -24,6 +24,47 @@ struct Placed {
   std::string file;
 };
 
+// The operations of `from` beside those of `into`, the same rank at another time.
+void append(RankPart& into, RankPart from) {
+  RankTrace& a = into.trace;
+  RankTrace& b = from.trace;
+  std::map<std::pair<LaneKind, uint32_t>, uint16_t> lanes;
+  for (size_t l = 0; l < a.lanes.size(); ++l)
+    lanes.emplace(std::pair(a.lanes[l].kind, a.lanes[l].name), static_cast<uint16_t>(l));
+  std::vector<uint16_t> lane_of(b.lanes.size(), 0);
+  for (size_t l = 0; l < b.lanes.size(); ++l) {
+    const auto [at, added] = lanes.emplace(std::pair(b.lanes[l].kind, b.lanes[l].name),
+                                           static_cast<uint16_t>(a.lanes.size()));
+    if (added && a.lanes.size() < UINT16_MAX) {
+      a.lanes.push_back({b.lanes[l].kind, static_cast<int64_t>(a.lanes.size()), b.lanes[l].name});
+    }
+    lane_of[l] = std::min(at->second, static_cast<uint16_t>(a.lanes.size() - 1));
+  }
+  std::vector<uint32_t> group_of;
+  for (Communicator& c : from.communicators) {
+    const auto same = std::find_if(into.communicators.begin(), into.communicators.end(),
+                                   [&](const Communicator& d) { return d.id == c.id; });
+    group_of.push_back(static_cast<uint32_t>(same - into.communicators.begin()));
+    if (same == into.communicators.end()) into.communicators.push_back(std::move(c));
+  }
+  into.sized.resize(a.ops.calls.size(), true);
+  for (size_t op = 0; op < b.ops.size(); ++op) {
+    const uint16_t lane = lane_of[b.ops.lane[op]];
+    if (const Call* call = b.ops.call(op)) {
+      const uint32_t index = b.ops.detail[op] - 1;
+      Call copy = *call;
+      copy.communicator = group_of[call->communicator];
+      a.ops.add_call(lane, b.ops.name[op], b.ops.start[op], b.ops.duration[op],
+                     b.ops.correlation[op], copy);
+      into.sized.push_back(index >= from.sized.size() || from.sized[index]);
+    } else {
+      a.ops.add(b.ops.kind[op], lane, b.ops.name[op], b.ops.start[op], b.ops.duration[op],
+                b.ops.correlation[op]);
+    }
+  }
+  a.ops.sort();
+}
+
 // Ranks that files tell come first; the others get the lowest numbers that are free, in order of
 // files.
 std::vector<Placed> place_ranks(std::vector<FilePart>& parts, Findings& findings) {
@@ -35,6 +76,11 @@ std::vector<Placed> place_ranks(std::vector<FilePart>& parts, Findings& findings
         homeless.push_back({std::move(rank), part.file});
       } else if (taken.insert(rank.trace.rank).second) {
         placed.push_back({std::move(rank), part.file});
+      } else if (const auto first = std::find_if(
+                     placed.begin(), placed.end(),
+                     [&](const Placed& p) { return p.part.trace.rank == rank.trace.rank; });
+                 rank.may_continue && first->part.may_continue) {
+        append(first->part, std::move(rank));
       } else {
         findings.add(
             "rank-twice", Severity::kDataLoss,
@@ -79,8 +125,46 @@ uint32_t world_size_of(const std::vector<FilePart>& parts, const std::vector<Pla
     for (const Communicator& c : p.part.communicators) {
       for (const RankId member : c.members) world = std::max(world, member + 1);
     }
+    for (const Call& call : p.part.trace.ops.calls) {
+      const bool everyone = call.communicator < p.part.communicators.size() &&
+                            p.part.communicators[call.communicator].members.empty();
+      if (everyone && call.peer >= 0) world = std::max(world, static_cast<uint32_t>(call.peer) + 1);
+    }
   }
   return world;
+}
+
+// Members of communicators that only calls mention: with all ranks here, those that make such calls.
+void infer_members(std::vector<Placed>& placed, uint32_t world, Findings& findings) {
+  const auto unknown = [](const RankPart& part, size_t c) {
+    return c < part.members_unknown.size() && part.members_unknown[c];
+  };
+  std::map<std::string, std::vector<RankId>> users;
+  if (placed.size() < world) return;
+  for (const Placed& p : placed) {
+    std::set<uint32_t> used;
+    for (const Call& call : p.part.trace.ops.calls) used.insert(call.communicator);
+    for (const uint32_t c : used) {
+      if (unknown(p.part, c)) users[p.part.communicators[c].id].push_back(p.part.trace.rank);
+    }
+  }
+  for (Placed& p : placed) {
+    for (size_t c = 0; c < p.part.communicators.size(); ++c) {
+      if (unknown(p.part, c)) p.part.communicators[c].members = users[p.part.communicators[c].id];
+    }
+    for (Call& call : p.part.trace.ops.calls) {
+      if (call.peer < 0 || !unknown(p.part, call.communicator)) continue;
+      const auto& members = p.part.communicators[call.communicator].members;
+      const auto at = std::find(members.begin(), members.end(), static_cast<RankId>(call.peer));
+      call.peer = at == members.end() ? -1 : static_cast<int32_t>(at - members.begin());
+    }
+  }
+  if (!users.empty()) {
+    findings.add(
+        "members-from-calls", Severity::kInfo, users.begin()->first,
+        "no file lists the members of these communicators; the ranks that call on them are taken",
+        users.size());
+  }
 }
 
 // One table for all ranks; calls are pointed at it.
@@ -275,6 +359,7 @@ Result<void> merge(std::vector<FilePart> parts, const ImportOptions& options, Im
   for (Placed& p : placed) all.push_back(&p.part);
   complete_members(all, world, findings);
   for (RankPart* part : all) size_buffers(*part, world);
+  infer_members(placed, world, findings);
   Communicators communicators(trace, world, findings);
   std::vector<RankPart> ranks;
   for (Placed& p : placed) {

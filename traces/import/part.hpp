@@ -34,8 +34,13 @@ struct RankPart {
   RankTrace trace;
   // False when the file does not tell its rank: trace.rank is then chosen by the merge.
   bool rank_known = true;
+  // Another file may tell what this rank did before or after (rotated timelines): both are kept.
+  bool may_continue = false;
   // A communicator without members stands for all ranks of the job.
   std::vector<Communicator> communicators;
+  // Per communicator: named by calls, but nobody says who is in it. When all ranks of the job are here,
+  // those that call on it are. Empty: of none.
+  std::vector<bool> members_unknown;
   // Per entry of communicators; may be empty. Members are then found from the places of all ranks with
   // the same communicator id (members.hpp).
   std::vector<CommunicatorPlace> places;

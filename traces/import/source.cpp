@@ -125,6 +125,7 @@ const char* name_of(Encoding encoding) {
 struct Source::Impl {
   std::string name;
   std::filesystem::path path;
+  std::string_view memory;  // of Source::over
   SourceOptions options;
   uint64_t stored = 0;
   Encoding encoding = Encoding::kPlain;
@@ -211,12 +212,18 @@ Result<Source> Source::over(std::string_view bytes, std::string name,
                             const SourceOptions& options) {
   auto impl = std::make_unique<Impl>();
   impl->name = std::move(name);
+  impl->memory = bytes;
   impl->options = options;
   impl->stored = bytes.size();
   if (auto begun = impl->begin(std::make_unique<MemoryBytes>(bytes)); !begun) {
     return tl::unexpected(begun.error());
   }
   return Source(std::move(impl));
+}
+
+Result<Source> Source::again() const {
+  return impl_->path.empty() ? over(impl_->memory, impl_->name, impl_->options)
+                             : open(impl_->path, impl_->options);
 }
 
 std::string_view Source::head() const { return impl_->head; }

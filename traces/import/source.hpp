@@ -41,6 +41,8 @@ class Source {
   // Over bytes that outlive the source.
   [[nodiscard]] static Result<Source> over(std::string_view bytes, std::string name,
                                            const SourceOptions& options);
+  // The same input from its start, for readers that look more than once.
+  [[nodiscard]] Result<Source> again() const;
   Source(Source&&) noexcept;
   Source& operator=(Source&&) noexcept;
   ~Source();
