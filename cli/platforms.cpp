@@ -8,6 +8,7 @@
 #include "base/install.hpp"
 #include "base/units.hpp"
 #include "cli/context.hpp"
+#include "cli/platforms_import.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "platforms/model/catalogue.hpp"
@@ -121,9 +122,13 @@ Result<int> run_platforms(Context& context) {
     done = words.size() < 2 ? list(context)
                             : fail(Code::kUsage, fmt::format("'{}' is not wanted here", words[1]),
                                    "platforms list", "rehearse platforms show " + words[1]);
+  } else if (words[0] == "import") {
+    done = import_platform(context);
   } else if (words.size() < 2) {
     done = fail(Code::kUsage, "ID is missing: the platform to show", "platforms show",
                 "rehearse platforms lists them");
+  } else if (words.size() > 2) {
+    done = fail(Code::kUsage, "show takes one ID", words[2], "show them one after the other");
   } else {
     done = show(context);
   }
@@ -135,20 +140,32 @@ Result<int> run_platforms(Context& context) {
 Verb platforms_verb() {
   Verb verb;
   verb.name = "platforms";
-  verb.summary = "browse the catalogue of machines";
+  verb.summary = "browse the catalogue of machines, import others";
   verb.details =
-      "`list` (the default) shows all; `show ID` one of them, -v with every part after expansion.";
-  verb.positionals = {{"ACTION", "what to do", Count::kOptional, {"list", "show"}},
-                      {"ID", "the platform to show", Count::kOptional, {}}};
+      "`list` (the default) shows all; `show ID` one of them, -v with every part after expansion. "
+      "`import FILE...` makes a platform of what a machine tells of itself: an NCCL topology "
+      "(NCCL_TOPO_DUMP_FILE), an NCCL graph (NCCL_GRAPH_DUMP_FILE; with the topology it belongs "
+      "to, "
+      "or alone), the table of nvidia-smi topo -m, or a trace, whose GPUs name the machine. What "
+      "the "
+      "files leave out comes from the "
+      "machine of the catalogue that fits best and is listed under assumptions.";
+  verb.positionals = {{"ACTION", "what to do", Count::kOptional, {"list", "show", "import"}},
+                      {"ID", "the platform to show, or the files to import", Count::kAny, {}}};
   verb.options = [](po::options_description& options) {
     auto add = options.add_options();
-    add("nodes", po::value<std::string>()->value_name("N"), "show it with N nodes");
+    add("nodes", po::value<std::string>()->value_name("N"), "show or import it with N nodes");
+    add("gpu", po::value<std::string>()->value_name("ID"),
+        "import: data sheet of the GPUs where the files do not name them");
     add("svg", po::value<std::string>()->value_name("FILE"), "draw it");
   };
   verb.writes = Writes::kFile;
   verb.examples = {{"./rehearse platforms", "all machines"},
                    {"./rehearse platforms show dgx-a100 --nodes 4 --svg dgx.svg",
-                    "four nodes of one kind, as text and as a picture"}};
+                    "four nodes of one kind, as text and as a picture"},
+                   {"./rehearse platforms import tests/corpus/nccl_topology/two-sockets.xml -o "
+                    "mine.yaml",
+                    "a machine from NCCL's own description of it"}};
   verb.run = run_platforms;
   return verb;
 }

@@ -4,6 +4,7 @@
 #include "platforms/model/links.hpp"
 #include "sim/efficiency.hpp"
 #include "sim/fabric/fabric.hpp"
+#include "sim/nccl/node_graphs.hpp"
 #include "sim/nccl/traffic.hpp"
 #include "sim/outcome/outcome.hpp"
 #include "sim/replay/replay.hpp"
@@ -48,7 +49,9 @@ Result<pb::Outcome> run(const Scenario& scenario, Reporter& reporter) {
     if (auto done = transform(program, patch); !done) return tl::unexpected(done.error());
   }
   RH_TRY(platforms::Links links, platforms::Links::build(scenario.document.platform()));
-  const ModelContext context{scenario.document.platform(), links, scenario.document.launch()};
+  NodeGraphCache cache(scenario.document.platform());
+  const ModelContext context{scenario.document.platform(), links, scenario.document.launch(),
+                             &cache};
   std::vector<CommunicatorModel> models;
   for (const traces::Communicator& communicator : program.communicators) {
     RH_TRY(CommunicatorModel model, CommunicatorModel::create(context, communicator));

@@ -131,6 +131,10 @@ Result<pb::Gpu> PlatformCatalogue::gpu(std::string_view id) const {
   return Reading(folder_, 0).gpu(id);
 }
 
+Result<std::vector<std::string>> PlatformCatalogue::gpus() const {
+  return ids_in(folder_ / "gpus");
+}
+
 Catalogue PlatformCatalogue::resolver() const { return Reading(folder_, 0).resolver(); }
 
 }  // namespace rehearse::platforms

@@ -30,6 +30,7 @@ class PlatformCatalogue {
   [[nodiscard]] Result<pb::Platform> platform(
       std::string_view id) const;  // compact, `like` resolved
   [[nodiscard]] Result<pb::Gpu> gpu(std::string_view id) const;
+  [[nodiscard]] Result<std::vector<std::string>> gpus() const;  // ids of data sheets, sorted
   // For read_document: resolves `like` of Platform, Node and Gpu.
   [[nodiscard]] Catalogue resolver() const;
 

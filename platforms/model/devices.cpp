@@ -148,6 +148,7 @@ class Expansion {
     const uint32_t i = number(each.name());
     each.set_name(fill(each.name(), 'i', i));
     each.set_interface(fill(each.interface(), 'i', i));
+    each.set_adapter(fill(each.adapter(), 'i', i));
     if (!each.has_rail()) each.set_rail(static_cast<int32_t>(index_));
     if (each.mtu() == 0) each.set_mtu(usual.mtu);
     if (each.latency() == 0) {

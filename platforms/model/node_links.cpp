@@ -183,12 +183,27 @@ class NodeBuilder {
     return {};
   }
 
+  // The first NIC of the same adapter; itself when there is none before it.
+  int first_port(int nic) {
+    const std::string& adapter = node_.nics(nic).adapter();
+    for (int i = 0; i < nic && !adapter.empty(); ++i) {
+      if (node_.nics(i).adapter() == adapter) return i;
+    }
+    return nic;
+  }
+
   Result<void> add_nics() {
     for (int i = 0; i < node_.nics_size(); ++i) {
       const auto& each = node_.nics(i);
       RH_TRY(Element element, place(each.pcie(), fmt::format("nics[{}]", i)));
       below(element);
-      wire(element, each.pcie(), each.name());
+      const int first = first_port(i);
+      if (first < i) {
+        element.up = out_.nics[static_cast<size_t>(first)].up;
+        element.down = out_.nics[static_cast<size_t>(first)].down;
+      } else {
+        wire(element, each.pcie(), each.name());
+      }
       out_.nics.push_back(element);
       const Duplex port = {
           add(LinkKind::kNic, each.bandwidth(), each.latency() + hop_, each.name(), "tx"),

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graphs of a communicator: how many channels, at which speed class, in which order of GPUs. A
-// closed form of NCCL's search (NCCL model §7.3 and §7.4) for nodes that are alike: speeds are
-// tried from high to low, a speed gives as many channels as NVLink, PCIe and NICs carry, the
-// largest total wins, channels are then duplicated as NCCL does. The step-by-step search over odd
-// topologies is not reproduced; a graph dump or log is the better source for those.
+// The graphs of a communicator: what the search found on each node (sim/nccl/search.hpp), reduced
+// over all of them and joined to rings and trees through all nodes (NCCL model §7.4 to §7.7).
 #pragma once
 
 #include <vector>
@@ -14,17 +11,32 @@
 
 namespace rehearse::sim {
 
-// One channel's way through one node: member indices in order; the first receives from the network,
-// the last sends to it, through `nic` (an index into the node's NICs; unused on one node).
+// One channel's way through one group: member indices in order; the first receives from the network,
+// the last sends to it (a tree: both ways at the first, and at the second by its pattern). NICs are
+// indices into the nets of the group's system; unused on one node.
 struct NodePath {
   std::vector<uint32_t> members;
-  uint32_t nic = 0;
+  uint32_t nic = 0;      // by which the first member receives
+  uint32_t nic_out = 0;  // by which the last member sends
 };
 
 struct Graphs {
   CommShape shape;
-  // rings[channel][group]; channels beyond repeat them.
+  // [channel][group]; channels beyond repeat them.
   std::vector<std::vector<NodePath>> rings;
+  std::vector<std::vector<NodePath>> trees;
+  GraphPattern tree_pattern = GraphPattern::kBalancedTree;
+  // NVLS: [group] the heads, and the NIC of each.
+  std::vector<std::vector<uint32_t>> heads;
+  std::vector<std::vector<uint32_t>> head_nics;
+  bool recorded = false;     // some node's graphs come from a dump
+  bool searched_as = false;  // the search of another NCCL version was used
+
+  // Which of the two binary trees a channel belongs to (§7.4: copies of the first half).
+  [[nodiscard]] int tree_of(int channel) const;
+  // Where a tree's edges attach: to the parent, to the first and to the second child.
+  [[nodiscard]] uint32_t to_parent(const NodePath& path) const;
+  [[nodiscard]] uint32_t to_child(const NodePath& path, int child) const;
 };
 
 [[nodiscard]] Result<Graphs> build_graphs(const ModelContext& context, const Placement& placement);

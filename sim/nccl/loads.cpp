@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace rehearse::sim {
 namespace {
@@ -24,62 +25,70 @@ std::vector<LinkWeight> count(std::vector<LinkId>& route) {
 
 }  // namespace
 
-size_t Loads::group_of(uint32_t member) const {
-  const uint32_t node = placement_.members[member].gpu.node;
-  size_t g = 0;
-  while (placement_.groups[g].node != node) ++g;
-  return g;
-}
-
-std::vector<uint32_t> Loads::near_nics(uint32_t member) const {
-  const LocalGroup& group = placement_.groups[group_of(member)];
-  if (group.nics.empty()) return {};
-  const GpuRef gpu = placement_.members[member].gpu;
-  auto best = context_.links.distance(gpu, group.nics.front());
-  for (uint32_t nic : group.nics) best = std::min(best, context_.links.distance(gpu, nic));
-  std::vector<uint32_t> near;
-  for (uint32_t nic : group.nics) {
-    if (context_.links.distance(gpu, nic) == best) near.push_back(nic);
-  }
-  return near;
-}
-
-uint32_t Loads::nic_of(uint32_t member, uint32_t channel) const {
-  const std::vector<uint32_t> near = near_nics(member);
-  // GPUs that share several NICs take different ones.
-  return near.empty() ? 0 : near[(placement_.members[member].gpu.gpu + channel) % near.size()];
-}
-
-void Loads::hop(uint32_t from, uint32_t to, uint32_t nic_from, uint32_t nic_to, uint64_t flow,
-                std::vector<LinkId>& route) const {
-  const GpuRef a = placement_.members[from].gpu;
-  const GpuRef b = placement_.members[to].gpu;
+void Loads::near_hop(const Member& a, const Member& b, std::vector<LinkId>& route) const {
   const platforms::Links& links = context_.links;
-  if (a.node == b.node) {
-    if (placement_.intra == IntraTransport::kNvlink && links.nvlink(a, b, route)) return;
-    if (placement_.intra == IntraTransport::kHost) return links.host(a, b, route);
-    return links.pcie(a, b, route);
-  }
-  switch (placement_.inter) {
-    case InterTransport::kNvlink:
-      links.nvlink(a, b, route);
-      return;
-    case InterTransport::kRdmaDirect:
-    case InterTransport::kRdma: {
-      const bool direct = placement_.inter == InterTransport::kRdmaDirect;
-      links.gpu_to_nic(a, nic_from, direct, route);
-      links.network(a.node, nic_from, b.node, nic_to, flow, route);
-      links.nic_to_gpu(nic_to, b, direct, route);
-      return;
+  switch (placement_.between(a, b)) {
+    case PairTransport::kNvlink:
+      if (links.nvlink(a.gpu, b.gpu, route)) return;
+      break;
+    case PairTransport::kNvlinkVia: {
+      const LocalGroup& group = placement_.groups[a.group];
+      const uint32_t via = group.system().gpu_path(a.local, b.local).via;
+      if (via < group.by_gpu.size()) {
+        const GpuRef middle = placement_.members[group.by_gpu[via]].gpu;
+        if (links.nvlink(a.gpu, middle, route) && links.nvlink(middle, b.gpu, route)) return;
+      }
+      break;
     }
-    case InterTransport::kSocket:
-    case InterTransport::kNone:
-      links.gpu_to_host(a, route);
-      links.sockets(a.node, placement_.groups[group_of(from)].interface, b.node,
-                    placement_.groups[group_of(to)].interface, route);
-      links.host_to_gpu(b, route);
-      return;
+    case PairTransport::kHost:
+      return links.host(a.gpu, b.gpu, route);
+    case PairTransport::kPcie:
+      break;
   }
+  links.pcie(a.gpu, b.gpu, route);
+}
+
+void Loads::send(End from, std::vector<LinkId>& route) const {
+  const Member& member = placement_.members[from.member];
+  const LocalGroup& group = placement_.groups[member.group];
+  const NodeSystem& system = group.system();
+  const SystemNet& net = system.nets[from.net];
+  GpuRef owner = member.gpu;
+  const Path& path = system.to_net(member.local, from.net);
+  if (path.type == PathType::kPxn && path.via < group.by_gpu.size()) {
+    const Member& beside = placement_.members[group.by_gpu[path.via]];
+    near_hop(member, beside, route);
+    owner = beside.gpu;
+  }
+  context_.links.gpu_to_nic(owner, net.index, system.gpu_direct(member.local, from.net), route);
+}
+
+void Loads::receive(End to, std::vector<LinkId>& route) const {
+  const Member& member = placement_.members[to.member];
+  const NodeSystem& system = placement_.groups[member.group].system();
+  const SystemNet& net = system.nets[to.net];
+  context_.links.nic_to_gpu(net.index, member.gpu, system.gpu_direct(member.local, to.net), route);
+}
+
+void Loads::hop(End from, End to, uint64_t flow, std::vector<LinkId>& route) const {
+  const Member& a = placement_.members[from.member];
+  const Member& b = placement_.members[to.member];
+  if (a.group == b.group) return near_hop(a, b, route);
+  const LocalGroup& here = placement_.groups[a.group];
+  const LocalGroup& there = placement_.groups[b.group];
+  const SystemNet& out = here.system().nets[from.net];
+  const SystemNet& in = there.system().nets[to.net];
+  const uint32_t host_out = here.hosts[out.host], host_in = there.hosts[in.host];
+  const platforms::Links& links = context_.links;
+  if (placement_.inter == InterTransport::kSocket) {
+    links.gpu_to_host(a.gpu, route);
+    links.sockets(host_out, out.index, host_in, in.index, route);
+    links.host_to_gpu(b.gpu, route);
+    return;
+  }
+  send(from, route);
+  links.network(host_out, out.index, host_in, in.index, flow, route);
+  receive(to, route);
 }
 
 std::vector<LinkWeight> Loads::rings(int channels) const {
@@ -90,52 +99,97 @@ std::vector<LinkWeight> Loads::rings(int channels) const {
       const NodePath& here = ring[g];
       const NodePath& next = ring[(g + 1) % ring.size()];
       for (size_t i = 1; i < here.members.size(); ++i) {
-        hop(here.members[i - 1], here.members[i], 0, 0, static_cast<uint64_t>(c), route);
+        hop({here.members[i - 1], 0}, {here.members[i], 0}, 0, route);
       }
       if (here.members.back() != next.members.front()) {
-        hop(here.members.back(), next.members.front(), here.nic, next.nic, static_cast<uint64_t>(c),
-            route);
+        hop({here.members.back(), here.nic_out}, {next.members.front(), next.nic},
+            static_cast<uint64_t>(c), route);
       }
     }
   }
   return count(route);
 }
 
-void Loads::tree_edge(int c, size_t node_a, size_t node_b, std::vector<LinkId>& route) const {
-  const auto& paths = graphs_.rings[static_cast<size_t>(c) % graphs_.rings.size()];
-  const NodePath& a = paths[node_a];
-  const NodePath& b = paths[node_b];
-  // The first GPU of the channel's path talks to the network (balanced trees spread over two of
-  // them).
-  hop(a.members.front(), b.members.front(), a.nic, b.nic, static_cast<uint64_t>(c), route);
-  hop(b.members.front(), a.members.front(), b.nic, a.nic, static_cast<uint64_t>(c), route);
+std::vector<Loads::Edge> Loads::ring_edges(int channel) const {
+  const auto& ring = graphs_.rings[static_cast<size_t>(channel) % graphs_.rings.size()];
+  std::vector<Edge> out;
+  const auto add = [&](End from, End to) {
+    std::vector<LinkId> route;
+    if (from.member != to.member) hop(from, to, static_cast<uint64_t>(channel), route);
+    out.push_back({from.member, to.member, count(route)});
+  };
+  for (size_t g = 0; g < ring.size(); ++g) {
+    const NodePath& here = ring[g];
+    const NodePath& next = ring[(g + 1) % ring.size()];
+    for (size_t i = 1; i < here.members.size(); ++i) {
+      add({here.members[i - 1], 0}, {here.members[i], 0});
+    }
+    add({here.members.back(), here.nic_out}, {next.members.front(), next.nic});
+  }
+  return out;
+}
+
+// Child and parent of every edge: between nodes by the binary tree of the channel, inside along the
+// path from the end towards its first GPU.
+std::vector<Loads::Bond> Loads::tree_bonds(int channel, bool nodes_only) const {
+  const auto& paths = graphs_.trees[static_cast<size_t>(channel) % graphs_.trees.size()];
+  // The GPU at the head of a path has the NIC by which the channel comes in, another the second.
+  const auto end = [](const NodePath& path, uint32_t member) {
+    return End{member, member == path.members.front() ? path.nic : path.nic_out};
+  };
+  std::vector<Bond> out;
+  const int nodes = static_cast<int>(placement_.groups.size());
+  const int which = graphs_.tree_of(channel);
+  for (int n = 0; n < nodes; ++n) {
+    const TreeNode tree = binary_tree(n, nodes, which);
+    const NodePath& up = paths[static_cast<size_t>(n)];
+    for (int child = 0; child < 2; ++child) {
+      if (tree.down[child] < 0) continue;
+      const NodePath& down = paths[static_cast<size_t>(tree.down[child])];
+      out.push_back({end(down, graphs_.to_parent(down)), end(up, graphs_.to_child(up, child))});
+    }
+  }
+  if (nodes_only) return out;
+  for (const NodePath& path : paths) {
+    for (size_t i = 1; i < path.members.size(); ++i) {
+      out.push_back({{path.members[i], 0}, {path.members[i - 1], 0}});
+    }
+  }
+  return out;
+}
+
+std::vector<Loads::Edge> Loads::tree_edges(int channel, bool nodes_only) const {
+  std::vector<Edge> out;
+  for (const Bond& bond : tree_bonds(channel, nodes_only)) {
+    std::vector<LinkId> up, down;
+    hop(bond.a, bond.b, static_cast<uint64_t>(channel), up);
+    hop(bond.b, bond.a, static_cast<uint64_t>(channel), down);
+    out.push_back({bond.a.member, bond.b.member, count(up)});
+    out.push_back({bond.b.member, bond.a.member, count(down)});
+  }
+  return out;
 }
 
 std::vector<LinkWeight> Loads::node_trees(int channels) const {
   std::vector<LinkId> route;
-  const int nodes = static_cast<int>(placement_.groups.size());
   for (int c = 0; c < channels; ++c) {
-    for (int n = 0; n < nodes; ++n) {
-      const TreeNode tree = binary_tree(n, nodes, c % 2);
-      if (tree.up >= 0) tree_edge(c, static_cast<size_t>(n), static_cast<size_t>(tree.up), route);
+    for (const Bond& bond : tree_bonds(c, true)) {
+      hop(bond.a, bond.b, static_cast<uint64_t>(c), route);
+      hop(bond.b, bond.a, static_cast<uint64_t>(c), route);
     }
   }
   return count(route);
 }
 
 std::vector<LinkWeight> Loads::trees(int channels) const {
-  std::vector<LinkWeight> out = node_trees(channels);
   std::vector<LinkId> route;
   for (int c = 0; c < channels; ++c) {
-    for (const NodePath& path : graphs_.rings[static_cast<size_t>(c) % graphs_.rings.size()]) {
-      for (size_t i = 1; i < path.members.size(); ++i) {
-        hop(path.members[i - 1], path.members[i], 0, 0, 0, route);
-        hop(path.members[i], path.members[i - 1], 0, 0, 0, route);
-      }
+    for (const Bond& bond : tree_bonds(c, false)) {
+      hop(bond.a, bond.b, static_cast<uint64_t>(c), route);
+      hop(bond.b, bond.a, static_cast<uint64_t>(c), route);
     }
   }
-  for (const LinkWeight& use : count(route)) out.push_back(use);
-  return out;
+  return count(route);
 }
 
 std::vector<LinkWeight> Loads::nvls(uint32_t out, uint32_t in) const {
@@ -145,7 +199,7 @@ std::vector<LinkWeight> Loads::nvls(uint32_t out, uint32_t in) const {
       // Through the switch to any other GPU: the first link is ours out, the last the other's in.
       std::vector<LinkId> route;
       const uint32_t other = group.members[(i + 1) % group.members.size()];
-      hop(group.members[i], other, 0, 0, 0, route);
+      near_hop(placement_.members[group.members[i]], placement_.members[other], route);
       if (route.size() < 2) continue;
       loads.push_back({route.front(), out});
       loads.push_back({route.back(), in});
@@ -154,30 +208,63 @@ std::vector<LinkWeight> Loads::nvls(uint32_t out, uint32_t in) const {
   return loads;
 }
 
+uint32_t Loads::net_for_receive(uint32_t member, uint32_t channel) const {
+  const Member& own = placement_.members[member];
+  if (placement_.groups.size() < 2) return 0;
+  const uint32_t net = group_of(member).system().local_net(own.local, channel);
+  return net == UINT32_MAX ? 0 : net;
+}
+
+uint32_t Loads::net_for_send(uint32_t member, uint32_t peer, uint32_t channel) const {
+  const Member& own = placement_.members[member];
+  if (own.group == placement_.members[peer].group) return 0;
+  const LocalGroup& group = group_of(member);
+  const NodeSystem& system = group.system();
+  const uint32_t local = net_for_receive(member, channel);
+  const TopologySettings& settings = group.settings;
+  const int level = settings.pxn ? settings.p2p_pxn_level : 0;
+  if (settings.cross_nic != 0 && level == 0) return local;
+  // The NIC of our GPU that has the peer's number, so that both ends are on one rail.
+  uint32_t twin = UINT32_MAX;
+  for (uint32_t g = 0; g < system.gpus.size(); ++g) {
+    if (system.devices[system.gpus[g]].index == placement_.members[peer].gpu.gpu) twin = g;
+  }
+  if (twin == UINT32_MAX) return local;
+  const uint32_t net = system.local_net(twin, channel);
+  if (net == UINT32_MAX) return local;
+  if (settings.cross_nic == 0) return net;
+  if (level == 1) return system.to_net(own.local, net).type <= PathType::kPxn ? net : local;
+  const uint32_t owner = system.nets[net].local_gpu;
+  if (owner == UINT32_MAX) return local;
+  const PathType farthest = settings.pxn_c2c ? PathType::kP2c : PathType::kPxb;
+  const bool beside = system.gpu_path(owner, own.local).type <= PathType::kNvl;
+  return beside && system.to_net(owner, net).type <= farthest ? net : local;
+}
+
 std::vector<LinkWeight> Loads::pair(uint32_t from, uint32_t to, uint32_t weight) const {
   std::vector<LinkId> route;
-  hop(from, to, nic_of(from, 0), nic_of(to, 0), from, route);
+  hop({from, net_for_send(from, to, 0)}, {to, net_for_receive(to, 0)}, from, route);
   std::vector<LinkWeight> out = count(route);
   for (LinkWeight& use : out) use.weight *= weight;
   return out;
 }
 
+std::vector<LinkWeight> Loads::exchange(uint32_t from, uint32_t to) const {
+  std::vector<LinkId> route;
+  hop({from, net_for_send(from, to, to)}, {to, net_for_receive(to, from)}, from, route);
+  return count(route);
+}
+
 std::vector<LinkWeight> Loads::all_pairs(double& unit) const {
   // Per link, not per pair: what a card or an uplink carries is counted, whoever it is for.
   const auto members = static_cast<uint32_t>(placement_.members.size());
-  std::vector<std::vector<uint32_t>> near(members);
-  for (uint32_t m = 0; m < members; ++m) near[m] = near_nics(m);
-  const auto nic = [&](uint32_t m, uint32_t channel) {
-    return near[m].empty() ? 0u
-                           : near[m][(placement_.members[m].gpu.gpu + channel) % near[m].size()];
-  };
   std::vector<double> crossings(context_.links.size(), 0);
   std::vector<LinkId> route;
   for (uint32_t a = 0; a < members; ++a) {
     for (uint32_t b = 0; b < members; ++b) {
       if (a == b) continue;
       route.clear();
-      hop(a, b, nic(a, b), nic(b, a), a, route);
+      hop({a, net_for_send(a, b, b)}, {b, net_for_receive(b, a)}, a, route);
       for (LinkId link : route) crossings[link] += 1;
     }
   }
@@ -193,60 +280,6 @@ std::vector<LinkWeight> Loads::all_pairs(double& unit) const {
     out.push_back({link, static_cast<uint32_t>(std::max(1.0, std::nearbyint(pairs / unit)))});
   }
   return out;
-}
-
-std::vector<Loads::Edge> Loads::ring_edges(int channel) const {
-  const auto& ring = graphs_.rings[static_cast<size_t>(channel) % graphs_.rings.size()];
-  const auto flow = static_cast<uint64_t>(channel);
-  std::vector<Edge> out;
-  const auto add = [&](uint32_t from, uint32_t to, uint32_t nic_from, uint32_t nic_to) {
-    std::vector<LinkId> route;
-    if (from != to) hop(from, to, nic_from, nic_to, flow, route);
-    out.push_back({from, to, count(route)});
-  };
-  for (size_t g = 0; g < ring.size(); ++g) {
-    const NodePath& here = ring[g];
-    const NodePath& next = ring[(g + 1) % ring.size()];
-    for (size_t i = 1; i < here.members.size(); ++i) {
-      add(here.members[i - 1], here.members[i], 0, 0);
-    }
-    add(here.members.back(), next.members.front(), here.nic, next.nic);
-  }
-  return out;
-}
-
-std::vector<Loads::Edge> Loads::tree_edges(int channel, bool nodes_only) const {
-  const auto& paths = graphs_.rings[static_cast<size_t>(channel) % graphs_.rings.size()];
-  const int nodes = static_cast<int>(placement_.groups.size());
-  std::vector<Edge> out;
-  const auto add = [&](uint32_t a, uint32_t b, uint32_t nic_a, uint32_t nic_b, uint64_t flow) {
-    std::vector<LinkId> up, down;
-    hop(a, b, nic_a, nic_b, flow, up);
-    hop(b, a, nic_b, nic_a, flow, down);
-    out.push_back({a, b, count(up)});
-    out.push_back({b, a, count(down)});
-  };
-  for (int n = 0; n < nodes; ++n) {
-    const TreeNode tree = binary_tree(n, nodes, channel % 2);
-    if (tree.up < 0) continue;
-    const NodePath& here = paths[static_cast<size_t>(n)];
-    const NodePath& parent = paths[static_cast<size_t>(tree.up)];
-    add(here.members.front(), parent.members.front(), here.nic, parent.nic,
-        static_cast<uint64_t>(channel));
-  }
-  if (nodes_only) return out;
-  for (const NodePath& path : paths) {
-    for (size_t i = 1; i < path.members.size(); ++i) {
-      add(path.members[i], path.members[i - 1], 0, 0, 0);
-    }
-  }
-  return out;
-}
-
-std::vector<LinkWeight> Loads::exchange(uint32_t from, uint32_t to) const {
-  std::vector<LinkId> route;
-  hop(from, to, nic_of(from, to), nic_of(to, from), from, route);
-  return count(route);
 }
 
 }  // namespace rehearse::sim

@@ -43,12 +43,28 @@ class Loads {
   [[nodiscard]] std::vector<LinkWeight> exchange(uint32_t from, uint32_t to) const;
 
  private:
-  void hop(uint32_t from, uint32_t to, uint32_t nic_from, uint32_t nic_to, uint64_t flow,
-           std::vector<platforms::LinkId>& route) const;
-  void tree_edge(int c, size_t node_a, size_t node_b, std::vector<platforms::LinkId>& route) const;
-  [[nodiscard]] std::vector<uint32_t> near_nics(uint32_t member) const;
-  [[nodiscard]] uint32_t nic_of(uint32_t member, uint32_t channel) const;
-  [[nodiscard]] size_t group_of(uint32_t member) const;
+  // One end of a transfer between groups: a member, the network device (of its group's system) and
+  // the GPU whose NIC it is when that is another (PXN).
+  struct End {
+    uint32_t member = 0;
+    uint32_t net = 0;
+  };
+  // Two members that talk in both directions.
+  struct Bond {
+    End a, b;
+  };
+  [[nodiscard]] std::vector<Bond> tree_bonds(int channel, bool nodes_only) const;
+  // Inside a group.
+  void near_hop(const Member& a, const Member& b, std::vector<platforms::LinkId>& route) const;
+  void hop(End from, End to, uint64_t flow, std::vector<platforms::LinkId>& route) const;
+  void send(End from, std::vector<platforms::LinkId>& route) const;
+  void receive(End to, std::vector<platforms::LinkId>& route) const;
+  // The network devices of send and receive (§8, NET).
+  [[nodiscard]] uint32_t net_for_send(uint32_t member, uint32_t peer, uint32_t channel) const;
+  [[nodiscard]] uint32_t net_for_receive(uint32_t member, uint32_t channel) const;
+  [[nodiscard]] const LocalGroup& group_of(uint32_t member) const {
+    return placement_.groups[placement_.members[member].group];
+  }
 
   const ModelContext& context_;
   const Placement& placement_;

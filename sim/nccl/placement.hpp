@@ -7,10 +7,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
+#include "sim/nccl/node_graphs.hpp"
+#include "sim/nccl/topology_settings.hpp"
 #include "sim/nccl/traffic.hpp"
 
 namespace rehearse::sim {
@@ -28,15 +31,30 @@ struct Member {
   uint32_t rank = 0;
   GpuRef gpu;
   std::map<std::string, std::string> env;
+  uint32_t group = 0;  // index into Placement::groups
+  uint32_t local = 0;  // index into the GPUs of the group's system
 };
 
-// The members of one node, in order of rank.
+// The members that reach each other without a network, in order of rank: those of one node, or of an
+// NVLink domain of several; what NCCL calls a node. Ranks of one node that share neither peer access
+// nor memory are groups of their own.
 struct LocalGroup {
-  uint32_t node = 0;
+  uint32_t node = 0;                // of its first member
   std::vector<uint32_t> members;    // indices into Placement::members
-  std::vector<uint32_t> nics;       // RDMA NICs near its GPUs that all of its ranks may use
-  uint32_t interface = UINT32_MAX;  // IP interface for sockets
+  std::vector<uint32_t> by_gpu;     // the same in order of the system's GPUs
+  std::vector<uint32_t> nics;       // RDMA NICs of `node` that all of its ranks may use
+  uint32_t interface = UINT32_MAX;  // first IP interface for sockets
+  TopologySettings settings;        // the weakest of its ranks
+  // As NCCL sees it, with what its search found; shared with groups that are alike. `system.hosts`
+  // are positions: see host_of.
+  std::shared_ptr<const NodeGraphs> graphs;
+  std::vector<uint32_t> hosts;  // nodes of the platform, by position in graphs->system.hosts
+
+  [[nodiscard]] const NodeSystem& system() const { return graphs->system; }
 };
+
+// How two members of one group are joined.
+enum class PairTransport : uint8_t { kNvlink, kNvlinkVia, kPcie, kHost };
 
 struct Placement {
   std::vector<Member> members;                     // in communicator order
@@ -44,7 +62,12 @@ struct Placement {
   IntraTransport intra = IntraTransport::kNvlink;  // the worst between any two of one node
   InterTransport inter = InterTransport::kNone;
   std::vector<Fallback> fallbacks;
-  std::string offered;  // transport with defaults and all parts in order
+  std::string offered;             // transport with defaults and all parts in order
+  bool host_only = false;          // Gloo and MPI: everything goes through host memory
+  std::vector<std::string> notes;  // variables that NCCL or this model would not honour
+
+  // Between two members of one group.
+  [[nodiscard]] PairTransport between(const Member& a, const Member& b) const;
 };
 
 [[nodiscard]] Result<Placement> place(const ModelContext& context,

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "base/text.hpp"
 #include "sim/nccl/environment.hpp"
 #include "sim/nccl/graphs.hpp"
 #include "sim/nccl/loads.hpp"
@@ -82,6 +84,36 @@ ReduceOp reduce_op(traces::Reduction reduction) {
 // figure for one stream with a large MTU; calibrate to replace it).
 constexpr BytesPerSec kTcpStream = 2.5e9;
 
+// A TCP round trip costs tens of microseconds more than RDMA; a typical figure, not a measurement.
+constexpr double kSocketLatencyUs = 20;
+
+// A variable of NCCL that differs between ranks is a fault of its own: some shape the rings, which
+// every rank computes for itself.
+void note_differences(const Placement& placement, const std::string& id, Findings& findings) {
+  const auto& first = placement.members.front();
+  std::map<std::string, std::vector<uint32_t>> differ;
+  const auto look = [&](const auto& env, const auto& other, uint32_t rank) {
+    for (const auto& [name, value] : env) {
+      if (!name.starts_with("NCCL_") || name.starts_with("NCCL_DEBUG")) continue;
+      const auto at = other.find(name);
+      if (at != other.end() && at->second == value) continue;
+      std::vector<uint32_t>& ranks = differ[name];
+      if (ranks.empty() || ranks.back() != rank) ranks.push_back(rank);
+    }
+  };
+  for (const Member& member : placement.members) {
+    if (member.env == first.env) continue;
+    look(member.env, first.env, member.rank);
+    look(first.env, member.env, member.rank);
+  }
+  for (const auto& [name, ranks] : differ) {
+    findings.add("nccl-environment-differs", Severity::kWarning,
+                 fmt::format("communicator {}: {} on ranks {} is not that of rank {}", id, name,
+                             format_ranks(ranks), first.rank),
+                 "export the same NCCL variables on every rank", ranks.size());
+  }
+}
+
 // In-switch reduction does not reach the rate of plain copies; NCCL counts with the same factors.
 double nvls_efficiency(int compute_capability) { return compute_capability >= 100 ? .74 : .85; }
 
@@ -122,7 +154,8 @@ struct CommunicatorModel::Impl {
   const ModelContext context;
   Placement placement;
   Graphs graphs;
-  NcclModel model;
+  NcclModel model;   // decides
+  NcclModel timing;  // latencies with those of the wire
   std::string transport;
   Findings findings;
 
@@ -145,9 +178,25 @@ Result<CommunicatorModel> CommunicatorModel::create(const ModelContext& context,
   RH_TRY(Settings settings, parse_settings(placement.members.front().env));
   RH_TRY(NcclVersion version, parse_nccl_version(context.launch.nccl_version()));
   RH_TRY(NcclModel model, make_nccl_model(graphs.shape, settings, version));
-  std::string transport =
-      placement.groups.size() > 1 ? name_of(placement.inter) : name_of(placement.intra);
+  // NCCL's socket plugin reports no latency, so it decides without one; the wire has one.
+  CommShape on_wire = graphs.shape;
+  if (placement.inter == InterTransport::kSocket) {
+    on_wire.ring.latency_inter_us = on_wire.tree.latency_inter_us = kSocketLatencyUs;
+    on_wire.nvls.latency_inter_us = kSocketLatencyUs;
+  }
+  RH_TRY(NcclModel timing, make_nccl_model(on_wire, settings, version));
+  std::string transport = placement.inter != InterTransport::kNone ? name_of(placement.inter)
+                                                                   : name_of(placement.intra);
   Findings findings;
+  for (const std::string& note : placement.notes) {
+    findings.add("nccl-setting", Severity::kWarning, note, "correct or unset the variable");
+  }
+  note_differences(placement, communicator.id, findings);
+  if (graphs.searched_as) {
+    findings.add("nccl-search-version", Severity::kInfo, context.launch.nccl_version(),
+                 "rings and channels follow the search of NCCL 2.28; older ones had other speed "
+                 "classes");
+  }
   if (!model.version.exact) {
     findings.add("nccl-version", Severity::kInfo, context.launch.nccl_version(),
                  "constants of the nearest known NCCL version are used");
@@ -156,14 +205,16 @@ Result<CommunicatorModel> CommunicatorModel::create(const ModelContext& context,
     findings.add("nccl-setting", Severity::kWarning, note, "correct or unset the variable");
   }
   return CommunicatorModel(std::make_unique<const Impl>(
-      Impl{context, std::move(placement), std::move(graphs), std::move(model), std::move(transport),
-           std::move(findings)}));
+      Impl{context, std::move(placement), std::move(graphs), std::move(model), std::move(timing),
+           std::move(transport), std::move(findings)}));
 }
 
 const std::string& CommunicatorModel::transport() const { return impl_->transport; }
 const std::string& CommunicatorModel::offered() const { return impl_->placement.offered; }
 uint32_t CommunicatorModel::nodes() const {
-  return static_cast<uint32_t>(impl_->placement.groups.size());
+  std::set<uint32_t> hosts;
+  for (const Member& member : impl_->placement.members) hosts.insert(member.gpu.node);
+  return static_cast<uint32_t>(hosts.size());
 }
 const std::vector<Fallback>& CommunicatorModel::fallbacks() const {
   return impl_->placement.fallbacks;
@@ -201,7 +252,7 @@ Result<CallTraffic> CommunicatorModel::Impl::collective(const traces::Call& call
   out.algorithm =
       fmt::format("{}/{}", name_of(plan.choice.algorithm), name_of(plan.choice.protocol));
   out.bus_bytes = total * (reduce_all ? 2 : 1) * (rooted ? 1.0 : (ranks - 1) / ranks);
-  const Cost& cost = model.table.at({asked.function, plan.choice.algorithm, plan.choice.protocol});
+  const Cost& cost = timing.table.at({asked.function, plan.choice.algorithm, plan.choice.protocol});
   out.latency = static_cast<Nanos>(std::nearbyint(static_cast<double>(cost.latency_us) * 1000));
   switch (plan.choice.algorithm) {
     case Algorithm::kTree:
@@ -244,7 +295,7 @@ BytesPerSec CommunicatorModel::Impl::channel_cap() const {
 
 Nanos CommunicatorModel::Impl::pair_latency(bool between_nodes) const {
   // Start plus one hop of a ring in the SIMPLE protocol (NCCL model §2).
-  const double hop = between_nodes ? 14.0 + graphs.shape.ring.latency_inter_us
+  const double hop = between_nodes ? 14.0 + timing.shape.ring.latency_inter_us
                      : placement.intra == IntraTransport::kNvlink ? 3.4
                                                                   : 5.7;
   return static_cast<Nanos>(std::nearbyint((8.4 + hop) * 1000));

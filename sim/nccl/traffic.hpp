@@ -23,6 +23,8 @@
 
 namespace rehearse::sim {
 
+class NodeGraphCache;
+
 // One fluid flow: `bytes` cross each link once per unit of weight, no faster than `cap` (0: no
 // limit).
 struct FlowLoad {
@@ -67,6 +69,8 @@ struct ModelContext {
   const pb::Platform& platform;  // expanded
   const platforms::Links& links;
   const pb::Launch& launch;  // expanded: one entry per rank
+  // Of `platform`; keeps what was found on nodes that are alike. Null: each communicator searches.
+  NodeGraphCache* cache = nullptr;
 };
 
 class CommunicatorModel {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table that `nvidia-smi topo -m` prints, as data. Private to platforms/import.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "platforms/import/import.hpp"
+
+namespace rehearse::platforms {
+
+// How close two devices are; smaller is closer.
+enum class SmiWay : uint8_t { kSelf, kNvlink, kPix, kPxb, kPhb, kNode, kSys, kUnknown };
+
+struct SmiCell {
+  SmiWay way = SmiWay::kUnknown;
+  uint32_t links = 0;
+};
+
+struct SmiDevice {
+  std::string name;
+  bool gpu = false;
+  int numa = -1;
+  std::vector<SmiCell> row;
+  std::string place;
+};
+
+// With or without terminal escape codes; names of NICs from the legend. kBadInput with line and column.
+[[nodiscard]] Result<std::vector<SmiDevice>> read_smi_table(const ImportText& file);
+
+}  // namespace rehearse::platforms

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/nccl/node_graphs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr int kMaxRings = 32;
+constexpr int kMaxHeads = 64;
+
+std::string key_of(const TopologySettings& s) {
+  return fmt::format("{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}", static_cast<int>(s.p2p_level),
+                     s.p2p_level_given, static_cast<int>(s.gdr_level), s.shared_memory,
+                     s.through_gpu, s.pxn, s.pxn_c2c, s.gdr_c2c, s.cross_nic, s.nets_per_gpu,
+                     s.nvls, s.collnet, s.multi_node_nvlink, s.version.code());
+}
+
+PathType type_of(const std::string& text, PathType otherwise) {
+  const auto type = parse_path_type(text);
+  return type ? *type : otherwise;
+}
+
+// A graph file counts for communicators that have every GPU of the node and, with a network, when it
+// names NICs that are there.
+bool take_recorded(const pb::Node& node, const NodeSystem& system, uint32_t id,
+                   SearchedGraph& out) {
+  if (system.hosts.size() != 1 || system.gpus.size() != static_cast<size_t>(node.gpus_size())) {
+    return false;
+  }
+  for (const pb::NcclGraph& graph : node.nccl_graphs()) {
+    if (graph.id() != id || graph.channels().empty()) continue;
+    SearchedGraph read;
+    read.pattern =
+        static_cast<GraphPattern>(std::clamp<int>(static_cast<int>(graph.pattern()), 1, 6));
+    read.cross_nic = static_cast<int>(graph.cross_nic());
+    read.intra = static_cast<float>(graph.intra() / 1e9);
+    read.inter = static_cast<float>(graph.inter() / 1e9);
+    read.type_intra = type_of(graph.intra_type(), PathType::kSys);
+    read.type_inter = type_of(graph.inter_type(), PathType::kSys);
+    read.same_channels = graph.same_channels();
+    for (const pb::NcclChannel& channel : graph.channels()) {
+      SearchedChannel added;
+      std::set<uint32_t> seen;
+      for (const uint32_t gpu : channel.gpus()) {
+        if (gpu >= system.gpus.size() || !seen.insert(gpu).second) return false;
+        added.gpus.push_back(gpu);
+      }
+      const bool heads = read.pattern == GraphPattern::kNvls;
+      if (added.gpus.empty() || (!heads && added.gpus.size() != system.gpus.size())) return false;
+      if (!system.nets.empty()) {
+        const auto net = [&](int end, uint32_t& into) {
+          if (end >= channel.nics_size()) return false;
+          for (uint32_t n = 0; n < system.nets.size(); ++n) {
+            const auto nic = static_cast<int>(system.nets[n].index);
+            if (nic < node.nics_size() && node.nics(nic).name() == channel.nics(end)) {
+              into = n;
+              return true;
+            }
+          }
+          return false;
+        };
+        if (!net(0, added.net_in) || !net(channel.nics_size() - 1, added.net_out)) return false;
+      }
+      read.channels.push_back(std::move(added));
+    }
+    out = std::move(read);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+uint32_t NodeGraphCache::hardware_of(uint32_t node) {
+  const auto [at, fresh] = hardware_of_node_.emplace(node, 0);
+  if (!fresh) return at->second;
+  pb::Node copy = platform_.nodes(static_cast<int>(node));
+  copy.clear_name();
+  copy.clear_firewall();
+  copy.clear_storage();
+  copy.clear_versions();
+  copy.mutable_nvswitch()->clear_domain();
+  for (auto& interface : *copy.mutable_interfaces()) interface.clear_addresses();
+  const auto number = static_cast<uint32_t>(hardware_.size());
+  at->second = hardware_.emplace(copy.SerializeAsString(), number).first->second;
+  return at->second;
+}
+
+std::shared_ptr<const NodeGraphs> NodeGraphCache::find(const SystemScope& scope,
+                                                       const TopologySettings& settings) {
+  std::string key = key_of(settings) + (scope.sockets ? "s" : "r");
+  std::map<uint32_t, size_t> position;
+  for (const platforms::GpuRef& gpu : scope.gpus) position.emplace(gpu.node, 0);
+  size_t next = 0;
+  for (auto& [node, at] : position) {
+    at = next++;
+    key += fmt::format("h{}", hardware_of(node));
+  }
+  for (const platforms::GpuRef& gpu : scope.gpus) {
+    key += fmt::format("g{}.{}", position[gpu.node], gpu.gpu);
+  }
+  for (const SystemScope::Net& net : scope.nets) {
+    key += fmt::format("n{}.{}", position[net.host], net.index);
+  }
+  if (const auto at = known_.find(key); at != known_.end()) return at->second;
+
+  auto out = std::make_shared<NodeGraphs>(
+      NodeGraphs{NodeSystem(platform_, scope, settings), {}, {}, {}, {}, {}, false});
+  const NodeSystem& system = out->system;
+  const pb::Node& node = platform_.nodes(static_cast<int>(scope.gpus.front().node));
+  out->recorded = take_recorded(node, system, 0, out->ring);
+  if (!out->recorded) {
+    out->ring = search_graph(system, {GraphPattern::kRing, 1, kMaxRings, false}, settings);
+  }
+  const int rings = out->ring.n_channels();
+  if (!take_recorded(node, system, 1, out->tree)) {
+    out->tree = search_graph(system, {GraphPattern::kBalancedTree, rings, rings, false}, settings);
+  }
+  if (settings.nvls != 0 && node.nvswitch().sharp() && system.gpus.size() > 1 &&
+      !take_recorded(node, system, 3, out->nvls)) {
+    out->nvls = search_graph(system, {GraphPattern::kNvls, 1, kMaxHeads, false}, settings);
+  }
+  if (settings.collnet && !system.nets.empty()) {
+    if (!take_recorded(node, system, 2, out->collnet_chain)) {
+      out->collnet_chain =
+          search_graph(system, {GraphPattern::kTree, rings, rings, true}, settings);
+    }
+    if (system.nvswitch != kNoDevice && system.gpus.size() > 1 &&
+        !take_recorded(node, system, 4, out->collnet_direct)) {
+      out->collnet_direct =
+          search_graph(system, {GraphPattern::kCollnetDirect, 1, kMaxHeads, true}, settings);
+    }
+  }
+  known_.emplace(std::move(key), out);
+  return out;
+}
+
+}  // namespace rehearse::sim

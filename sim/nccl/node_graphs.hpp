@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NCCL found on one node for one kind of communicator: the system and the graph of every
+// pattern. Nodes that are alike share it, so that a job of a thousand nodes is searched once.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "sim/nccl/search.hpp"
+
+namespace rehearse::sim {
+
+struct NodeGraphs {
+  NodeSystem system;
+  SearchedGraph ring, tree, nvls, collnet_chain, collnet_direct;
+  bool recorded = false;  // taken from Node.nccl_graphs instead of searched
+};
+
+// Searches each different node once. Not thread-safe; holds on to the platform, which must not
+// change meanwhile.
+class NodeGraphCache {
+ public:
+  explicit NodeGraphCache(const pb::Platform& platform) : platform_(platform) {}
+
+  // Shared because communicators of one job keep the same result.
+  [[nodiscard]] std::shared_ptr<const NodeGraphs> find(const SystemScope& scope,
+                                                       const TopologySettings& settings);
+
+ private:
+  [[nodiscard]] uint32_t hardware_of(uint32_t node);
+
+  const pb::Platform& platform_;
+  std::map<std::string, uint32_t> hardware_;       // serialised without names, to a number
+  std::map<uint32_t, uint32_t> hardware_of_node_;  // of the nodes asked for
+  std::map<std::string, std::shared_ptr<const NodeGraphs>> known_;
+};
+
+}  // namespace rehearse::sim

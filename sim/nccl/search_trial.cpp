@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/nccl/search_trial.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/nccl/constants.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+// Bandwidths are kept to three decimals, as NCCL does against rounding.
+void take(float& left, float bandwidth) { left = std::round((left - bandwidth) * 1000) / 1000; }
+
+// The PCI order of the first channel is tried outside the budget.
+constexpr int kReferenceBudget = 1 << 10;
+
+}  // namespace
+
+SearchTrial::SearchTrial(const NodeSystem& system, bool collnet)
+    : system_(system), collnet_(collnet), used_(system.gpus.size()) {
+  for (const Wire& wire : system.wires) left_.push_back(wire.bandwidth);
+  for (const SystemNet& net : system.nets) net_left_.push_back(net.bandwidth);
+}
+
+int SearchTrial::run(TrialGraph& graph, TrialGraph& best, int budget) {
+  graph_ = &graph;
+  best_ = &best;
+  time_ = budget;
+  graph.n_channels = 0;
+  start();
+  return time_;
+}
+
+size_t SearchTrial::reserve(const Path& path, DeviceId from, size_t steps, float bandwidth) {
+  float over_pci = bandwidth;
+  if (path.type == PathType::kPhb && system_.devices[from].type == DeviceType::kGpu) {
+    for (const uint32_t w : path.wires) {
+      const SystemDevice& device = system_.devices[system_.wires[w].to];
+      // Peer traffic through an Intel root complex loses a sixth.
+      if (device.type == DeviceType::kCpu && device.arch == CpuArch::kX86 &&
+          device.vendor == CpuVendor::kIntel) {
+        over_pci = bandwidth * 6 / 5;
+      }
+    }
+  }
+  for (size_t i = 0; i < steps; ++i) {
+    const uint32_t w = path.wires[i];
+    const Wire& wire = system_.wires[w];
+    const SystemDevice& to = system_.devices[wire.to];
+    const float ahead = wire.type == WireType::kPci ? over_pci : bandwidth;
+    float behind = 0;
+    if (to.type == DeviceType::kGpu && to.compute_capability < 80 &&
+        system_.devices[from].type != DeviceType::kGpu) {
+      behind += ahead / 8;
+    }
+    if (to.type == DeviceType::kCpu && to.arch == CpuArch::kPower &&
+        wire.type == WireType::kNvlink) {
+      behind += ahead;
+    }
+    uint32_t back = UINT32_MAX;
+    if (behind != 0) {
+      for (const uint32_t r : to.wires) {
+        if (system_.wires[r].to == wire.from && system_.wires[r].type == wire.type) back = r;
+      }
+    }
+    if (left_[w] < ahead || (back != UINT32_MAX && left_[back] < behind)) return i;
+    take(left_[w], ahead);
+    if (back != UINT32_MAX) take(left_[back], behind);
+  }
+  return steps;
+}
+
+bool SearchTrial::follow(Place from, Place to, float factor) {
+  if (from.device == kNoDevice) return true;
+  const Path& path = system_.path(from.device, to.device);
+  const bool intra = from.inside && to.inside;
+  const PathType farthest = intra ? graph_->type_intra : graph_->type_inter;
+  if (path.type >= PathType::kDis) return false;
+  if (factor == 1) {
+    if (path.type > farthest) return false;
+    const bool tree = graph_->pattern == GraphPattern::kBalancedTree ||
+                      graph_->pattern == GraphPattern::kTree ||
+                      graph_->pattern == GraphPattern::kSplitTree;
+    if (tree && system_.path(to.device, from.device).type > farthest) return false;
+  }
+  const float bandwidth = (intra ? graph_->intra : graph_->inter) * factor;
+  const size_t reached = reserve(path, from.device, path.wires.size(), bandwidth);
+  if (reached < path.wires.size()) {
+    reserve(path, from.device, reached, -bandwidth);
+    return false;
+  }
+  graph_->hops += static_cast<int>(factor * static_cast<float>(path.wires.size()));
+  return true;
+}
+
+bool SearchTrial::is_better() const {
+  const TrialGraph& g = *graph_;
+  const TrialGraph& b = *best_;
+  if (g.n_channels < g.min_channels) return false;
+  const auto n = static_cast<float>(g.n_channels), m = static_cast<float>(b.n_channels);
+  if (g.pattern == GraphPattern::kNvls) {
+    return (g.n_channels > b.n_channels && g.n_channels <= static_cast<int>(system_.gpus.size())) ||
+           n * g.inter > m * b.inter;
+  }
+  if (n * g.intra != m * b.intra) return n * g.intra > m * b.intra;
+  return g.pattern == b.pattern && g.cross_nic == b.cross_nic && g.hops < b.hops;
+}
+
+void SearchTrial::finish_channel() {
+  ++graph_->n_channels;
+  if (is_better()) {
+    *best_ = *graph_;
+    if (graph_->n_channels == graph_->max_channels) time_ = -1;
+  }
+  if (graph_->n_channels < graph_->max_channels) start();
+  --graph_->n_channels;
+}
+
+void SearchTrial::try_gpu(Place from, uint32_t gpu, const Where& where) {
+  const uint64_t flag = uint64_t{1} << graph_->n_channels;
+  if (!follow(from, gpu_place(gpu), 1)) return;
+  used_[gpu] ^= flag;
+  at_gpu(gpu, where);
+  used_[gpu] ^= flag;
+  follow(from, gpu_place(gpu), -1);
+}
+
+void SearchTrial::at_gpu(uint32_t gpu, const Where& where) {
+  if (time_ <= 0) return;
+  --time_;
+  const int last = static_cast<int>(system_.gpus.size()) - 1;
+  if (where.step > last) return finish_channel();
+  channel().gpus[static_cast<size_t>(where.step)] = gpu;
+  if (where.step == where.back_to_net) return leave_to_net(gpu, where);
+  if (graph_->pattern == GraphPattern::kNvls) return nvls(gpu, where);
+  if (graph_->pattern == GraphPattern::kCollnetDirect) return collnet_direct(gpu, where);
+  if (where.step < last) return next_gpus(gpu, where);
+  Where next = where;
+  next.step = last + 1;
+  if (where.step == where.back_to_first) {
+    const uint32_t first = channel().gpus.front();
+    if (!follow(gpu_place(gpu), gpu_place(first), 1)) return;
+    next.back_to_first = -1;
+    at_gpu(first, next);
+    follow(gpu_place(gpu), gpu_place(first), -1);
+    return;
+  }
+  next.back_to_net = next.back_to_first = -1;
+  at_gpu(gpu, next);
+}
+
+void SearchTrial::leave_to_net(uint32_t gpu, const Where& where) {
+  const uint32_t start_net = channel().net_in;
+  const GraphPattern pattern = graph_->pattern;
+  for (const uint32_t net : nets_for(graph_->type_inter, static_cast<int>(gpu))) {
+    if (pattern == GraphPattern::kTree && net != start_net) continue;
+    if (pattern == GraphPattern::kRing && graph_->cross_nic == 2) {
+      if ((graph_->n_channels & 1) != 0 && net != last_channel().net_in) continue;
+    } else if (graph_->cross_nic == 0 && net != start_net) {
+      continue;
+    }
+    // A balanced tree puts half on each of the first two GPUs.
+    Where next = where;
+    next.back_to_net = -1;
+    const float whole = graph_->inter;
+    const bool halved = pattern == GraphPattern::kBalancedTree;
+    if (halved) {
+      if (where.step == 0) {
+        next.back_to_net = 1;
+      } else if (net != channel().net_out) {
+        continue;
+      }
+      graph_->inter /= 2;
+    }
+    const bool free = follow(gpu_place(gpu), net_place(net), 1);
+    graph_->inter = whole;
+    if (!free) continue;
+    channel().net_out = net;
+    at_gpu(gpu, next);
+    if (halved) graph_->inter /= 2;
+    follow(gpu_place(gpu), net_place(net), -1);
+    graph_->inter = whole;
+  }
+}
+
+void SearchTrial::next_gpus(uint32_t gpu, const Where& where) {
+  Where next = where;
+  ++next.step;
+  if (where.order == Order::kPci) {
+    return try_gpu(gpu_place(gpu), static_cast<uint32_t>(where.step) + 1, next);
+  }
+  if (where.order == Order::kReplay) {
+    return try_gpu(gpu_place(gpu), last_channel().gpus[static_cast<size_t>(where.step) + 1], next);
+  }
+  const std::vector<uint32_t> order =
+      system_.nvswitch != kNoDevice ? neighbours_of(gpu) : order_of(gpu, where);
+  for (const uint32_t each : order) try_gpu(gpu_place(gpu), each, next);
+}
+
+int SearchTrial::pci_bandwidth(uint32_t gpu) const {
+  for (const uint32_t w : system_.devices[system_.gpus[gpu]].wires) {
+    const Wire& wire = system_.wires[w];
+    if (wire.type != WireType::kPci) continue;
+    for (const uint32_t r : system_.devices[wire.to].wires) {
+      if (system_.wires[r].to == wire.from) return static_cast<int>(std::min(left_[w], left_[r]));
+    }
+  }
+  return -1;
+}
+
+std::vector<uint32_t> SearchTrial::order_of(uint32_t gpu, const Where& where) const {
+  struct Score {
+    uint32_t gpu;
+    int start, intra_hops, intra, inter_hops, inter_pci, inter;
+  };
+  const auto count = static_cast<uint32_t>(system_.gpus.size());
+  const uint64_t flag = uint64_t{1} << graph_->n_channels;
+  const bool by_net = where.back_to_net != -1;
+  const bool towards_net = where.back_to_net == where.step + 1;
+  const uint32_t net = graph_->channels[static_cast<size_t>(graph_->n_channels)].net_in;
+  std::vector<Score> scores;
+  for (uint32_t i = 1; i < count; ++i) {
+    const uint32_t g = (gpu + i) % count;
+    const Path& path = system_.gpu_path(gpu, g);
+    if (path.wires.empty() || (used_[g] & flag) != 0) continue;
+    Score score{g,
+                static_cast<int>(i),
+                static_cast<int>(path.wires.size()),
+                static_cast<int>(path.bandwidth),
+                0,
+                0,
+                0};
+    if (by_net) {
+      const Path& from = system_.from_net(net, g);
+      score.inter_hops = static_cast<int>(from.wires.size());
+      score.inter_pci = pci_bandwidth(g);
+      score.inter = static_cast<int>(from.bandwidth);
+    }
+    scores.push_back(score);
+  }
+  std::sort(scores.begin(), scores.end(), [](const Score& a, const Score& b) {
+    if (a.inter != b.inter) return a.inter > b.inter;
+    if (a.inter_pci != b.inter_pci) return a.inter_pci > b.inter_pci;
+    if (a.inter_hops != b.inter_hops) return a.inter_hops < b.inter_hops;
+    if (a.intra != b.intra) return a.intra > b.intra;
+    if (a.intra_hops != b.intra_hops) return a.intra_hops < b.intra_hops;
+    return a.start < b.start;
+  });
+  std::vector<uint32_t> order;
+  for (const Score& score : scores) order.push_back(score.gpu);
+  const bool alike = std::all_of(scores.begin(), scores.end(), [&](const Score& score) {
+    return score.intra == scores[0].intra && score.intra_hops == scores[0].intra_hops;
+  });
+  if (by_net && !towards_net && alike) std::reverse(order.begin(), order.end());
+  return order;
+}
+
+// With switches only neighbours in number are tried: few peers for each GPU.
+std::vector<uint32_t> SearchTrial::neighbours_of(uint32_t gpu) const {
+  const auto count = static_cast<uint32_t>(system_.gpus.size());
+  const uint64_t flag = uint64_t{1} << graph_->n_channels;
+  const uint32_t before = (gpu + count - 1) % count, after = (gpu + 1) % count;
+  std::vector<uint32_t> out;
+  const auto add = [&](uint32_t g) {
+    if (g != gpu && (used_[g] & flag) == 0 && !system_.gpu_path(gpu, g).wires.empty()) {
+      out.push_back(g);
+    }
+  };
+  switch (graph_->pattern) {
+    case GraphPattern::kRing:
+      if (before != after) add(before);
+      add(after);
+      break;
+    case GraphPattern::kSplitTree:
+    case GraphPattern::kBalancedTree:
+      add(after);
+      if (before != after) add(before);
+      break;
+    default:
+      add(after);
+  }
+  return out;
+}
+
+void SearchTrial::nvls(uint32_t head, const Where& where) {
+  const Place hub{system_.nvswitch, true};
+  const auto count = static_cast<uint32_t>(system_.gpus.size());
+  const auto share = [&](uint32_t g) { return g == head ? 2.0F : 1.0F; };
+  Where next = where;
+  next.step = static_cast<int>(count);
+  next.back_to_net = next.back_to_first = -1;
+  uint32_t down = 0, up = 0;
+  while (down < count && follow(hub, gpu_place(down), share(down))) ++down;
+  if (down == count) {
+    while (up < count && follow(gpu_place(up), hub, share(up))) ++up;
+    if (up == count) at_gpu(head, next);
+    while (up > 0) {
+      --up;
+      follow(gpu_place(up), hub, -share(up));
+    }
+  }
+  while (down > 0) {
+    --down;
+    follow(hub, gpu_place(down), -share(down));
+  }
+}
+
+void SearchTrial::collnet_direct(uint32_t head, const Where& where) {
+  const auto count = static_cast<uint32_t>(system_.gpus.size());
+  const float share = 1.0F / static_cast<float>(count - 1);
+  Where next = where;
+  next.step = static_cast<int>(count);
+  next.back_to_net = next.back_to_first = -1;
+  uint32_t out = 0, in = 0;
+  while (out < count && follow(gpu_place(head), gpu_place(out), share)) ++out;
+  if (out == count) {
+    while (in < count && follow(gpu_place(in), gpu_place(head), share)) ++in;
+    if (in == count) {
+      size_t step = 1;
+      for (uint32_t g = 0; g < count; ++g) {
+        if (g != head) channel().gpus[step++] = g;
+      }
+      at_gpu(head, next);
+    }
+    while (in > 0) {
+      --in;
+      follow(gpu_place(in), gpu_place(head), -share);
+    }
+  }
+  while (out > 0) {
+    --out;
+    follow(gpu_place(head), gpu_place(out), -share);
+  }
+}
+
+const std::vector<uint32_t>& SearchTrial::nets_for(PathType farthest, int gpu) {
+  const auto [at, fresh] = nets_.emplace(std::pair(farthest, gpu), std::vector<uint32_t>());
+  std::vector<uint32_t>& nets = at->second;
+  if (!fresh) return nets;
+  const auto add = [&](uint32_t net) {
+    if (std::find(nets.begin(), nets.end(), net) == nets.end()) nets.push_back(net);
+  };
+  std::vector<uint32_t> gpus;
+  for (uint32_t g = 0; g < system_.gpus.size(); ++g) {
+    if (gpu < 0 || g == static_cast<uint32_t>(gpu)) gpus.push_back(g);
+  }
+  // What a GPU would choose comes first: all of one GPU, then the next; across hosts in turns.
+  std::vector<std::vector<uint32_t>> preferred;
+  for (const uint32_t g : gpus) {
+    preferred.emplace_back();
+    for (uint32_t c = 0; c < kMaxChannels; ++c) {
+      const uint32_t net = system_.local_net(g, c);
+      if (net == UINT32_MAX || (c > 0 && net == preferred.back().front())) break;
+      preferred.back().push_back(net);
+    }
+  }
+  if (system_.hosts.size() > 1) {
+    for (size_t c = 0; c < kMaxChannels; ++c) {
+      for (const auto& list : preferred) {
+        if (c < list.size()) add(list[c]);
+      }
+    }
+  } else {
+    for (const auto& list : preferred) {
+      for (const uint32_t net : list) add(net);
+    }
+  }
+  for (int type = 0; type <= static_cast<int>(farthest); ++type) {
+    for (const uint32_t g : gpus) {
+      for (uint32_t n = 0; n < system_.nets.size(); ++n) {
+        if (static_cast<int>(system_.to_net(g, n).type) == type) add(n);
+      }
+    }
+  }
+  return nets;
+}
+
+void SearchTrial::start() {
+  const int gpus = static_cast<int>(system_.gpus.size());
+  const bool ring = graph_->pattern == GraphPattern::kRing;
+  if (!system_.nets.empty()) {
+    const int back = ring ? gpus - 1 : graph_->pattern == GraphPattern::kSplitTree ? 1 : 0;
+    return start_from_net(back, -1);
+  }
+  Where where;
+  where.back_to_first = ring ? gpus - 1 : -1;
+  if (graph_->pattern == GraphPattern::kNvls) {
+    return try_gpu({}, static_cast<uint32_t>(graph_->n_channels), where);
+  }
+  if (graph_->n_channels == 0) {
+    where.order = Order::kPci;
+    try_gpu({}, 0, where);
+  } else {
+    where.order = Order::kReplay;
+    try_gpu({}, last_channel().gpus.front(), where);
+  }
+  if (graph_->same_channels && graph_->n_channels > 0) return;
+  where.order = Order::kSearch;
+  for (uint32_t g = 0; g < system_.gpus.size(); ++g) try_gpu({}, g, where);
+}
+
+void SearchTrial::start_from_net(int back_to_net, int back_to_first) {
+  const auto bandwidth = static_cast<float>(static_cast<int>(graph_->inter));
+  const bool heads_only =
+      graph_->pattern == GraphPattern::kNvls || graph_->pattern == GraphPattern::kCollnetDirect;
+  const std::vector<uint32_t>& nets = nets_for(graph_->type_inter, -1);
+  bool found = false;
+  Where where;
+  where.back_to_net = back_to_net;
+  where.back_to_first = back_to_first;
+  for (size_t i = 0; i < nets.size() && !(heads_only && found); ++i) {
+    const uint32_t net = nets[(static_cast<size_t>(graph_->n_channels) + i) % nets.size()];
+    const SystemNet& device = system_.nets[net];
+    if (collnet_ && !device.collnet) continue;
+    if (net_left_[net] < bandwidth) continue;
+    if (graph_->pattern == GraphPattern::kRing && graph_->cross_nic == 2 &&
+        (graph_->n_channels & 1) != 0 && net != last_channel().net_out) {
+      continue;
+    }
+    channel().net_in = net;
+    net_left_[net] -= bandwidth;
+    if (heads_only) {
+      bool taken =
+          device.local_gpu == UINT32_MAX || graph_->n_channels >= static_cast<int>(nets.size());
+      for (int c = 0; c < graph_->n_channels && !taken; ++c) {
+        taken = graph_->channels[static_cast<size_t>(c)].gpus.front() == device.local_gpu;
+      }
+      if (!taken) {
+        try_gpu(net_place(net), device.local_gpu, where);
+        found = true;
+      }
+    } else if (graph_->n_channels > 0 && graph_->same_channels) {
+      where.order = Order::kReplay;
+      try_gpu(net_place(net), last_channel().gpus.front(), where);
+    } else {
+      if (graph_->n_channels == 0 && system_.nvswitch == kNoDevice) {
+        const int outside = time_;
+        time_ = kReferenceBudget;
+        where.order = Order::kPci;
+        try_gpu(net_place(net), 0, where);
+        time_ = time_ == -1 ? -1 : outside;
+      }
+      where.order = Order::kSearch;
+      if (device.local_gpu != UINT32_MAX) try_gpu(net_place(net), device.local_gpu, where);
+      for (const uint32_t g : system_.nearest_gpus(net)) {
+        if (g != device.local_gpu) try_gpu(net_place(net), g, where);
+      }
+    }
+    net_left_[net] += bandwidth;
+  }
+}
+
+}  // namespace rehearse::sim

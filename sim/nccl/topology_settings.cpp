@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/nccl/topology_settings.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/nccl/environment.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+const std::string* value_of(const Environment& environment, const char* name) {
+  const auto at = environment.find(name);
+  return at == environment.end() || at->second.empty() ? nullptr : &at->second;
+}
+
+bool is_number(const std::string& text) {
+  const size_t start = text[0] == '-' ? 1 : 0;
+  return text.size() > start && text.find_first_not_of("0123456789", start) == std::string::npos &&
+         text.size() < 10;
+}
+
+class Reader {
+ public:
+  Reader(const Environment& environment, std::vector<std::string>& notes)
+      : environment_(environment), notes_(notes) {}
+
+  int number(const char* name, int otherwise) {
+    const std::string* text = value_of(environment_, name);
+    if (text == nullptr) return otherwise;
+    if (is_number(*text)) {
+      const int value = whole_number(environment_, name, otherwise);
+      return value == -2 ? otherwise : value;
+    }
+    notes_.push_back(std::string(name) + "=" + *text +
+                     " is not a whole number; NCCL keeps its default");
+    return otherwise;
+  }
+
+  // LOC, NVL, PIX, PXB, PHB, SYS, or the old numbers 0 to 5. False when it is not set.
+  bool level(const char* name, PathType& into) {
+    const std::string* text = value_of(environment_, name);
+    if (text == nullptr) return false;
+    constexpr std::array<PathType, 6> kOld = {PathType::kLoc, PathType::kPix, PathType::kPxb,
+                                              PathType::kPhb, PathType::kSys, PathType::kSys};
+    if (is_number(*text)) {
+      const int value = whole_number(environment_, name, -1);
+      if (value < 0) return false;
+      into = kOld[static_cast<size_t>(std::min(value, 5))];
+      return true;
+    }
+    if (const auto type = parse_path_type(*text)) {
+      into = *type;
+      return true;
+    }
+    notes_.push_back(std::string(name) + "=" + *text + " is no distance; NCCL keeps its default");
+    return false;
+  }
+
+ private:
+  const Environment& environment_;
+  std::vector<std::string>& notes_;
+};
+
+int nets_per_gpu(const Environment& environment, std::vector<std::string>& notes) {
+  const std::string* text = value_of(environment, "NCCL_NETDEVS_POLICY");
+  if (text == nullptr || equal_ignoring_case(*text, "AUTO")) return 0;
+  if (equal_ignoring_case(*text, "ALL")) return -1;
+  if (equal_ignoring_case(text->substr(0, 4), "MAX:") && is_number(text->substr(4) + "")) {
+    const int most = whole_number({{"n", text->substr(4)}}, "n", 0);
+    if (most > 0) return most;
+  }
+  notes.push_back("NCCL_NETDEVS_POLICY=" + *text +
+                  " is not AUTO, ALL or MAX:n; NCCL keeps its default");
+  return 0;
+}
+
+}  // namespace
+
+TopologySettings topology_settings(const Environment& environment, const NcclVersion& version,
+                                   std::vector<std::string>& notes) {
+  TopologySettings out;
+  out.version = version;
+  Reader reader(environment, notes);
+  out.p2p_level_given = reader.level("NCCL_P2P_LEVEL", out.p2p_level);
+  if (reader.number("NCCL_P2P_DISABLE", 0) == 1) {
+    out.p2p_level = PathType::kLoc;
+    out.p2p_level_given = true;
+  }
+  reader.level("NCCL_NET_GDR_LEVEL", out.gdr_level);
+  out.shared_memory = reader.number("NCCL_SHM_DISABLE", 0) != 1;
+  out.through_gpu = reader.number("NCCL_NVB_DISABLE", 0) == 0;
+  out.pxn = reader.number("NCCL_PXN_DISABLE", 0) != 1;
+  out.pxn_c2c = reader.number("NCCL_PXN_C2C", 1) != 0;
+  out.gdr_c2c = reader.number("NCCL_NET_GDR_C2C", 1) != 0;
+  out.cross_nic = std::clamp(reader.number("NCCL_CROSS_NIC", 2), 0, 2);
+  out.p2p_pxn_level = std::clamp(reader.number("NCCL_P2P_PXN_LEVEL", 2), 0, 2);
+  out.nets_per_gpu = nets_per_gpu(environment, notes);
+  out.net_inside_node = reader.number("NCCL_NET_DISABLE_INTRA", 1) == 0;
+  out.nvls = std::clamp(reader.number("NCCL_NVLS_ENABLE", 2), 0, 2);
+  out.collnet = reader.number("NCCL_COLLNET_ENABLE", 0) == 1;
+  out.collnet_nodes = std::max(1, reader.number("NCCL_COLLNET_NODE_THRESHOLD", 2));
+  out.multi_node_nvlink = reader.number("NCCL_MNNVL_ENABLE", 2) != 0;
+  for (const char* name : {"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE"}) {
+    const std::string* file = value_of(environment, name);
+    if (file == nullptr) continue;
+    notes.push_back(std::string(name) + "=" + *file +
+                    " is not opened: make a platform of it with rehearse platforms import");
+  }
+  return out;
+}
+
+}  // namespace rehearse::sim
