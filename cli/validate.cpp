@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rehearse validate`: the models against reference figures.
+#include "cli/validate.hpp"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -56,7 +58,11 @@ std::string text(const validation::VectorReport& report, const Terminal& termina
 }
 
 Result<int> run_validate(Context& context) {
-  if (context.inputs().front() == "nccl-log") return run_validate_nccl_log(context);
+  const auto& words = context.inputs();
+  if (words[0] == "nccl-log") return run_validate_nccl_log(context);
+  if (words[0] == "nccl-tests") {
+    return validate_nccl_tests(context, {words.begin() + 1, words.end()});
+  }
   if (!context.has("vectors")) {
     return fail(Code::kUsage, "--vectors is missing: the folder of nccl_*.csv", "validate nccl",
                 "rehearse validate --help");
@@ -74,29 +80,43 @@ Verb validate_verb() {
   verb.name = "validate";
   verb.summary = "compare the models with reference figures";
   verb.details =
-      "`nccl` recomputes NCCL's own cost tables and decisions "
-      "(algorithm, protocol, channels, "
-      "threads) from "
-      "nccl_shapes.csv, nccl_tuning_table.csv and nccl_choice.csv "
-      "and lists what differs. `nccl-log` compares channels, transports, rings, tuning tables and "
-      "the logged choices of NCCL logs with our decisions for the same ranks on a platform. Exit "
-      "code 1 when "
-      "something differs.";
-  verb.positionals = {{"WHAT", "which model", Count::kOne, {"nccl", "nccl-log"}},
-                      {"FILE", "NCCL logs, or a .rtrace that carries some", Count::kAny, {}}};
+      "`nccl` recomputes NCCL's own cost tables and decisions (algorithm, protocol, channels, "
+      "threads) from nccl_shapes.csv, nccl_tuning_table.csv and nccl_choice.csv and lists what "
+      "differs. `nccl-log` compares channels, transports, rings, tuning tables and the logged "
+      "choices of NCCL logs with our decisions for the same ranks. `nccl-tests` predicts the time of every row of nccl-tests tables (as printed, or "
+      "collected in a CSV file) from data sheets and model alone and reports per hardware where it "
+      "is off and by how much. The platform is --platform, else the one that "
+      "validation/figures/nccl_tests_hardware.yaml names for the GPU, else the catalogue's "
+      "nearest. Exit "
+      "code 1 when something differs or the median error is above its target.";
+  verb.positionals = {{"WHAT", "which model", Count::kOne, {"nccl", "nccl-log", "nccl-tests"}},
+                      {"FILE", "nccl-log: logs, or a .rtrace with some; nccl-tests: tables", Count::kAny, {}}};
   verb.options = [](po::options_description& options) {
-    options.add_options()("vectors", po::value<std::string>()->value_name("DIR"),
-                          "folder with the reference vectors")(
-        "platform", po::value<std::string>()->value_name("P"),
-        "of nccl-log: catalogue id or YAML file of the machine that wrote the log")(
-        "env", po::value<std::vector<std::string>>()->value_name("NAME=VALUE")->composing(),
-        "of nccl-log: a variable that the log does not show");
+    auto add = options.add_options();
+    add("vectors", po::value<std::string>()->value_name("DIR"),
+        "nccl: folder with the reference vectors");
+    add("platform", po::value<std::string>()->value_name("P"),
+        "machine that wrote the logs or tables: a catalogue id or a YAML file");
+    add("nodes", po::value<std::string>()->value_name("N"),
+        "nccl-tests: nodes of tables that do not say");
+    add("gpus", po::value<std::string>()->value_name("N"),
+        "nccl-tests: GPUs of tables that do not say");
+    add("collective", po::value<std::string>()->value_name("C"),
+        "nccl-tests: collective of tables that do not say");
+    add("nccl-version", po::value<std::string>()->value_name("V"),
+        "nccl-tests: version of tables that do not say");
+    add("env", po::value<std::vector<std::string>>()->value_name("NAME=VALUE"),
+        "a variable that was set and is not shown; repeatable");
+    add("save", po::value<std::string>()->value_name("FILE"),
+        "nccl-tests: write the error band of each platform");
   };
   verb.writes = Writes::kFile;
   verb.examples = {
       {"./rehearse validate nccl --vectors tests/golden/nccl", "the vectors that the tests use"},
       {"./rehearse validate nccl-log tests/corpus/nccl_log/h100-2gpu.log --platform hgx-h100",
-       "a log of two H100 against our decisions"}};
+       "a log of two H100 against our decisions"},
+      {"./rehearse validate nccl-tests tests/golden/nccl_tests/all_reduce.txt --platform hgx-h100",
+       "a table that all_reduce_perf printed"}};
   verb.run = run_validate;
   return verb;
 }

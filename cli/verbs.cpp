@@ -18,6 +18,7 @@ const std::vector<Verb>& verbs() {
       synth_verb(),
       export_verb(),
       platforms_verb(),
+      nccl_verb(),
       faults_verb(),
       diagnose_verb(),
       fix_verb(),

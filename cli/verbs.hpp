@@ -18,6 +18,7 @@ Verb help_verb();
 Verb import_verb();
 Verb inspect_verb();
 Verb man_verb();
+Verb nccl_verb();
 Verb platforms_verb();
 Verb run_verb();
 Verb synth_verb();

@@ -16,7 +16,7 @@ double prior(LinkKind kind) {
       return 0.70;
     case LinkKind::kNic:
     case LinkKind::kSwitch:
-      return 0.92;
+      return 0.97;
     case LinkKind::kInterface:
     case LinkKind::kStorage:
       return 0.90;
@@ -45,14 +45,18 @@ double stated(const pb::Efficiency& efficiency, LinkKind kind) {
 
 }  // namespace
 
+BytesPerSec effective_capacity(const pb::Platform& platform, const platforms::Link& link) {
+  if (link.down) return 0;
+  const double given = stated(platform.efficiency(), link.kind);
+  return link.capacity * (given > 0 ? given : prior(link.kind));
+}
+
 std::vector<BytesPerSec> effective_capacities(const pb::Platform& platform,
                                               const platforms::Links& links) {
   std::vector<BytesPerSec> out;
   out.reserve(links.size());
   for (size_t l = 0; l < links.size(); ++l) {
-    const platforms::Link& link = links[static_cast<platforms::LinkId>(l)];
-    const double given = stated(platform.efficiency(), link.kind);
-    out.push_back(link.down ? 0 : link.capacity * (given > 0 ? given : prior(link.kind)));
+    out.push_back(effective_capacity(platform, links[static_cast<platforms::LinkId>(l)]));
   }
   return out;
 }

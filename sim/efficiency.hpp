@@ -9,6 +9,10 @@
 
 namespace rehearse::sim {
 
+// Bytes per second of one link; 0 when it is down.
+[[nodiscard]] BytesPerSec effective_capacity(const pb::Platform& platform,
+                                             const platforms::Link& link);
+
 // Bytes per second by LinkId; 0 for a link that is down.
 [[nodiscard]] std::vector<BytesPerSec> effective_capacities(const pb::Platform& platform,
                                                             const platforms::Links& links);

@@ -46,22 +46,8 @@ bool on_ring_plateau(const NcclModel& model, const Call& call, Algorithm algorit
              64;
 }
 
-// NCCL model §4.2: candidates that the table has but this call cannot use.
 bool call_can_use(const NcclModel& model, const Call& call, Algorithm algorithm) {
-  const CommShape& shape = model.shape;
-  if (is_collnet(algorithm)) return shape.collnet && shape.ranks_per_node <= kMaxDirectRanks;
-  if (is_nvls(algorithm)) {
-    const bool reduces =
-        call.function == Function::kAllGather || nvls_can_reduce(call.op, call.type);
-    if (!shape.nvls_support || !reduces) return false;
-    if (call.function != Function::kAllReduce && shape.ranks_per_node > kMaxNvlsRanks) return false;
-    return algorithm != Algorithm::kNvls || shape.n_nodes == 1 || shape.collnet;
-  }
-  if (algorithm == Algorithm::kPat && call.function == Function::kReduceScatter) {
-    const DeviceOp op = device_op(call.op, call.type);
-    return op != DeviceOp::kPreMulSum && op != DeviceOp::kSumPostDiv;
-  }
-  return true;
+  return call_refusal(model, call, algorithm).empty();
 }
 
 tl::unexpected<Error> nothing_available(const NcclModel& model, const Call& call) {
@@ -89,6 +75,32 @@ void prefer_registered_nvls(const NcclModel& model, const Call& call, Choice& ch
 }
 
 }  // namespace
+
+std::string_view call_refusal(const NcclModel& model, const Call& call, Algorithm algorithm) {
+  const CommShape& shape = model.shape;
+  if (is_collnet(algorithm)) {
+    if (!shape.collnet) return "CollNet is not enabled (NCCL_COLLNET_ENABLE=1 and a plugin)";
+    return shape.ranks_per_node <= kMaxDirectRanks ? "" : "CollNet serves eight ranks of a node";
+  }
+  if (is_nvls(algorithm)) {
+    if (!shape.nvls_support) return "no NVLink SHARP (NVSwitch, Hopper or newer, NCCL_NVLS_ENABLE)";
+    if (call.function != Function::kAllGather && !nvls_can_reduce(call.op, call.type)) {
+      return "NVLink SHARP cannot reduce this type";
+    }
+    if (call.function != Function::kAllReduce && shape.ranks_per_node > kMaxNvlsRanks) {
+      return "NVLink SHARP serves 32 ranks of a node";
+    }
+    const bool between = algorithm == Algorithm::kNvls && shape.n_nodes > 1 && !shape.collnet;
+    return between ? "between nodes it needs CollNet (NCCL_COLLNET_ENABLE=1)" : "";
+  }
+  if (algorithm == Algorithm::kPat && call.function == Function::kReduceScatter) {
+    const DeviceOp op = device_op(call.op, call.type);
+    if (op == DeviceOp::kPreMulSum || op == DeviceOp::kSumPostDiv) {
+      return "PAT cannot scale while it reduces";
+    }
+  }
+  return "";
+}
 
 float predicted_time_us(const NcclModel& model, const Call& call, Algorithm algorithm,
                         Protocol protocol) {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <optional>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "sim/nccl/call.hpp"
@@ -28,6 +29,11 @@ using CostTable = std::array<std::array<float, kProtocolCount>, kAlgorithmCount>
 
 // Code::kBadInput when the call cannot be (check_call).
 [[nodiscard]] Result<CostTable> cost_table(const NcclModel& model, const Call& call);
+
+// Why this call cannot use an algorithm that the cost table has (NCCL model §4.2); empty when it
+// can.
+[[nodiscard]] std::string_view call_refusal(const NcclModel& model, const Call& call,
+                                            Algorithm algorithm);
 
 // The smallest time wins; among equal times the first algorithm, then the first protocol. With one
 // rank always RING SIMPLE in no time. Code::kBadInput when the settings leave nothing to choose.

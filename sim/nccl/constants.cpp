@@ -99,11 +99,31 @@ Constants nccl_2_19() {
 }
 
 // §10, up to 2.18 (read in 2.18.3): another tree latency.
-Constants nccl_2_12() {
+Constants nccl_2_18() {
   Constants c = nccl_2_19();
   simple_latency(c.hardware_latency[index_of(Hardware::kNvlink)], Algorithm::kTree) = 4.0;
   simple_latency(c.hardware_latency[index_of(Hardware::kPci)], Algorithm::kTree) = 6.0;
   simple_latency(c.hardware_latency[index_of(Hardware::kNet)], Algorithm::kTree) = 14.0;
+  return c;
+}
+
+// Release notes: NVLink SHARP in 2.17, its tree in 2.18, Hopper in 2.15. LL128 of 2.12 to 2.14 is
+// for compute capabilities 7.0 and 8.0 (src/graph/tuning.cc).
+Constants nccl_2_17() {
+  Constants c = nccl_2_18();
+  c.has_nvls_tree = false;
+  return c;
+}
+
+Constants nccl_2_15() {
+  Constants c = nccl_2_17();
+  c.has_nvls = false;
+  return c;
+}
+
+Constants nccl_2_12() {
+  Constants c = nccl_2_15();
+  c.ll128_hopper = false;
   return c;
 }
 
@@ -136,8 +156,11 @@ struct Entry {
 
 constexpr int kAnyPatch = 99;
 
-constexpr std::array<Entry, 9> kEntries = {{
-    {{2, 12, 0}, {2, 18, kAnyPatch}, "2.12-2.18", nccl_2_12},
+constexpr std::array<Entry, 12> kEntries = {{
+    {{2, 12, 0}, {2, 14, kAnyPatch}, "2.12-2.14", nccl_2_12},
+    {{2, 15, 0}, {2, 16, kAnyPatch}, "2.15-2.16", nccl_2_15},
+    {{2, 17, 0}, {2, 17, kAnyPatch}, "2.17", nccl_2_17},
+    {{2, 18, 0}, {2, 18, kAnyPatch}, "2.18", nccl_2_18},
     {{2, 19, 0}, {2, 21, kAnyPatch}, "2.19-2.21", nccl_2_19},
     {{2, 23, 0}, {2, 25, kAnyPatch}, "2.23-2.25", nccl_2_23},
     {{2, 26, 0}, {2, 27, kAnyPatch}, "2.26-2.27", nccl_2_26},

@@ -50,6 +50,9 @@ struct Constants {
 
   NvlsRule nvls_rule = NvlsRule::kEfficiency;
   bool has_pat = true;
+  bool has_nvls = true;       // since 2.17
+  bool has_nvls_tree = true;  // since 2.18
+  bool ll128_hopper = true;   // LL128 on compute capability 9.0 and above; since 2.15
   // Share of ring bandwidth LL128 keeps with less than two ranks per node.
   double ring_ll128_alone = 0.92;
   // Ring LL keeps half the bandwidth; to 2.21 a quarter (a third for one-node gathers).

@@ -118,6 +118,10 @@ Result<void> choose_bin(const NcclModel& model, std::span<Task> bin) {
 
 Result<PlannedCall> plan_call(const NcclModel& model, const Call& call) {
   RH_TRY(const Choice choice, choose(model, call));
+  return plan_choice(model, call, choice);
+}
+
+PlannedCall plan_choice(const NcclModel& model, const Call& call, const Choice& choice) {
   const std::array<SplitRequest, 1> request = {SplitRequest{call, choice}};
   return finish(model, request[0], split_channels(model, request).front());
 }

@@ -33,6 +33,10 @@ struct GroupPlan {
 // A call alone in its group; its pipe_ops is taken as given. An empty call uses no channel.
 [[nodiscard]] Result<PlannedCall> plan_call(const NcclModel& model, const Call& call);
 
+// The same for a choice that is given: what would run if NCCL were made to choose it.
+[[nodiscard]] PlannedCall plan_choice(const NcclModel& model, const Call& call,
+                                      const Choice& choice);
+
 // Calls issued between ncclGroupStart and ncclGroupEnd. Calls of like function, reduction and type
 // and of like size are decided as one; their pipe_ops is ignored and follows from the group. Kernel
 // argument limits, which split very long groups into several kernels, are not modelled.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a communicator's calls do to the platform: which links each channel loads with how many
 // bytes, and the latency before the last byte can follow. NCCL's cost model decides
-// (sim/nccl/choice.hpp); the time is our own: latency from hops and steps here, bandwidth from the
-// links when flows share them.
+// (sim/nccl/choice.hpp); the time is our own (sim/nccl/timing.hpp): latency from hops and steps,
+// bandwidth from the links when flows share them.
 //
 // One CommunicatorModel per communicator of the job, built once from the expanded platform, the
 // placement of its members and their environments. Immutable after create().
@@ -24,13 +24,25 @@
 namespace rehearse::sim {
 
 class NodeGraphCache;
+struct Graphs;
+struct NcclModel;
+struct Placement;
+struct DecidedCall;  // a call and its plan, sim/nccl/timing.hpp
 
 // One fluid flow: `bytes` cross each link once per unit of weight, no faster than `cap` (0: no
-// limit).
+// limit). Flows of one communicator with equal `cap` and `pair` share the cap.
 struct FlowLoad {
   std::vector<LinkWeight> links;
   double bytes = 0;
   BytesPerSec cap = 0;
+  uint32_t pair = 0;  // send and recv: which pair of members; 0: all of them
+};
+
+// `count` times `each_us` of a call's latency.
+struct LatencyPart {
+  std::string what;
+  int64_t count = 0;
+  double each_us = 0;
 };
 
 // A message from member to member.
@@ -54,6 +66,7 @@ struct CallTraffic {
   std::vector<HopLoad> hops{};
   Bytes hop_bytes = 0;  // payload of one of them
   Bytes credit = 0;     // payload that fits into the buffers between a sender and its receiver
+  std::vector<LatencyPart> parts = {};  // whose sum is `latency`
 };
 
 // Why a communicator does not use the best transport its nodes offer.
@@ -96,6 +109,14 @@ class CommunicatorModel {
   // communicator is `member`, the receiver's is call.peer). Equal calls give equal traffic; the
   // caller may cache.
   [[nodiscard]] Result<CallTraffic> traffic(const traces::Call& call, uint32_t member) const;
+  // Traffic of a collective as decided (or as somebody would rather have it): what traffic() does
+  // once NCCL has planned it.
+  [[nodiscard]] CallTraffic traffic_of(const DecidedCall& decided) const;
+
+  // What the decisions rest on: where members sit, rings and trees, the cost table.
+  [[nodiscard]] const Placement& placement() const;
+  [[nodiscard]] const Graphs& graphs() const;
+  [[nodiscard]] const NcclModel& nccl() const;
 
  private:
   struct Impl;

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/nccl/constants.hpp"
@@ -75,6 +76,8 @@ struct TuningInput {
 
 // The parts of it, NCCL model §3.1 to §3.3. Meaningful for more than one rank.
 [[nodiscard]] bool is_available(const TuningInput& input, const Variant& variant);
+// Why a cell is not available, in words; empty when it is.
+[[nodiscard]] std::string_view refusal(const TuningInput& input, const Variant& variant);
 [[nodiscard]] float bandwidth_gbps(const TuningInput& input, const Variant& variant);
 [[nodiscard]] float latency_us(const TuningInput& input, const Variant& variant);
 

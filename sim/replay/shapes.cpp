@@ -59,7 +59,7 @@ class Declarer {
   }
 
   RouteId route(const FlowLoad& flow, uint32_t communicator) {
-    return fabric_.add_route(flow.links, {flow.cap, communicator});
+    return fabric_.add_route(flow.links, {flow.cap, uint64_t{flow.pair} << 32 | communicator});
   }
 
   void add(const Call& call, uint32_t member, const CallTraffic& traffic) {

@@ -350,5 +350,42 @@ class Run(unittest.TestCase):
         self.assertEqual(done.stderr, "")
 
 
+
+class Explanations(unittest.TestCase):
+    def test_an_explained_call_names_its_choice_time_and_bound(self):
+        done = rehearse("nccl", "explain", "--platform", "dgx-h100", "--ranks", "8", "--bytes", "64MiB", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        document = json.loads(done.stdout)
+        self.assertEqual(list(document)[0], "schema")
+        self.assertGreater(document["time_ns"], 0)
+        self.assertEqual(sum(v["chosen"] for v in document["variants"]), 1)
+        for variant in document["variants"]:
+            self.assertTrue(variant["available"] or variant["why_not"])
+        self.assertAlmostEqual(document["busbw"] / document["algbw"], 1.75, places=3)
+
+    def test_a_sweep_has_one_row_per_size(self):
+        done = rehearse("nccl", "explain", "--platform", "dgx-a100", "--sweep", "1KiB:64KiB:4", "--json")
+        sizes = [row["bytes"] for row in json.loads(done.stdout)["sizes"]]
+        self.assertEqual(sizes, [1024, 4096, 16384, 65536])
+
+    def test_what_makes_no_sense_is_refused_with_a_remedy(self):
+        base = ["nccl", "explain", "--platform", "dgx-a100"]
+        for words, code in [(["--bytes", "-5"], 2), (["--bytes", "many"], 2), (["--sweep", "1:2:1"], 2),
+                            (["--sweep", "1KiB"], 2), (["--env", "X"], 2), (["--env", "ranks[1-.env.A=1"], 2),
+                            (["--collective", "all_redoce"], 2), (["--type", "float7"], 2),
+                            (["--ranks", "0"], 2), (["--ranks", "9", "--nodes", "1"], 65),
+                            (["--env", "NCCL_ALGO=Rings"], 65), (["--nccl-version", "two"], 65)]:
+            done = rehearse(*base, *words)
+            self.assertEqual(done.returncode, code, (words, done.stderr))
+            self.assertEqual(done.stdout, "")
+        self.assertEqual(rehearse("nccl", "explain").returncode, 2)
+        self.assertEqual(rehearse("nccl", "explain", "--platform", "dgx-a1000").returncode, 66)
+
+    def test_tables_that_are_missing_or_empty_are_refused(self):
+        self.assertEqual(rehearse("validate", "nccl-tests").returncode, 2)
+        self.assertEqual(rehearse("validate", "nccl-tests", "no-such-table.txt").returncode, 66)
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as empty:
+            self.assertEqual(rehearse("validate", "nccl-tests", empty.name).returncode, 65)
+
 if __name__ == "__main__":
     unittest.main()

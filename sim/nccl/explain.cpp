@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/nccl/explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "sim/nccl/graphs.hpp"
+#include "sim/nccl/pairs.hpp"
+#include "sim/nccl/threads.hpp"
+#include "sim/nccl/trace_call.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using traces::Collective;
+
+const std::map<std::string, Collective>& collectives() {
+  static const std::map<std::string, Collective> names = {
+      {"all_reduce", Collective::kAllReduce},
+      {"all_gather", Collective::kAllGather},
+      {"reduce_scatter", Collective::kReduceScatter},
+      {"broadcast", Collective::kBroadcast},
+      {"reduce", Collective::kReduce},
+      {"alltoall", Collective::kAllToAll},
+      {"sendrecv", Collective::kSend},
+      {"gather", Collective::kGather},
+      {"scatter", Collective::kScatter},
+      {"barrier", Collective::kBarrier}};
+  return names;
+}
+
+Result<traces::DType> dtype_of(const std::string& name) {
+  static const std::map<std::string, traces::DType> names = {
+      {"int8", traces::DType::kInt8},     {"uint8", traces::DType::kUint8},
+      {"int32", traces::DType::kInt32},   {"uint32", traces::DType::kUint32},
+      {"int64", traces::DType::kInt64},   {"uint64", traces::DType::kUint64},
+      {"float16", traces::DType::kFp16},  {"half", traces::DType::kFp16},
+      {"bfloat16", traces::DType::kBf16}, {"float32", traces::DType::kFp32},
+      {"float", traces::DType::kFp32},    {"float64", traces::DType::kFp64},
+      {"double", traces::DType::kFp64},   {"float8", traces::DType::kFp8}};
+  const auto at = names.find(name);
+  if (at == names.end()) {
+    return fail(Code::kUsage, "unknown type \"" + name + "\"", "--type",
+                "float32, float16, bfloat16, float64, float8, int8, int32 and the like");
+  }
+  return at->second;
+}
+
+Result<traces::Reduction> reduction_of(const std::string& name) {
+  static const std::map<std::string, traces::Reduction> names = {
+      {"sum", traces::Reduction::kSum},      {"avg", traces::Reduction::kAverage},
+      {"min", traces::Reduction::kMin},      {"max", traces::Reduction::kMax},
+      {"prod", traces::Reduction::kProduct}, {"none", traces::Reduction::kNone}};
+  const auto at = names.find(name);
+  if (at == names.end()) {
+    return fail(Code::kUsage, "unknown reduction \"" + name + "\"", "--op",
+                "sum, avg, min, max or prod");
+  }
+  return at->second;
+}
+
+bool is_pairwise(Collective collective) {
+  return collective == Collective::kAllToAll || collective == Collective::kSend ||
+         collective == Collective::kRecv || collective == Collective::kGather ||
+         collective == Collective::kScatter;
+}
+
+class Explaining {
+ public:
+  Explaining(const ModelContext& context, const CommunicatorModel& model, const Question& question)
+      : context_(context), model_(model), question_(question) {}
+
+  Result<Explanation> run() {
+    const Placement& placement = model_.placement();
+    RH_TRY(const traces::Call call,
+           call_of(question_, static_cast<uint32_t>(placement.members.size())));
+    out_.collective = question_.collective;
+    out_.bytes = question_.bytes;
+    out_.type = question_.type;
+    out_.reduction = question_.reduction;
+    out_.ranks = static_cast<uint32_t>(placement.members.size());
+    out_.nodes = model_.nodes();
+    out_.nccl_version = context_.launch.nccl_version();
+    out_.constants_from = model_.nccl().version.label;
+    out_.version_exact = model_.nccl().version.exact;
+    out_.channels_offered = model_.nccl().shape.n_channels;
+    out_.fallbacks = model_.fallbacks();
+    out_.offered = model_.offered();
+    out_.inside = name_of(placement.intra);
+    if (placement.groups.size() > 1) out_.between = name_of(placement.inter);
+    out_.findings = model_.findings();
+    if (!is_pairwise(call.collective) && out_.ranks > 1) {
+      const Call asked = nccl_call(call);
+      RH_TRY(const PlannedCall plan, plan_call(model_.nccl(), asked));
+      compare(asked, plan);
+      out_.threads = plan.choice.n_threads;
+      out_.chunks = plan.lo.chunk_bytes > 0 ? plan.lo : plan.hi;
+      fill_graph(plan.choice.algorithm);
+    }
+    RH_TRY(const CallTraffic traffic, traffic_of(context_, model_, question_));
+    out_.chosen = traffic.algorithm;
+    out_.channels = traffic.channels;
+    if (auto timed = time(traffic); !timed) return tl::unexpected(timed.error());
+    return std::move(out_);
+  }
+
+ private:
+  void compare(const Call& asked, const PlannedCall& plan) {
+    const NcclModel& nccl = model_.nccl();
+    const TuningInput input{nccl.shape, nccl.settings, nccl.version.constants};
+    const ExplainedVariant* chosen = nullptr;
+    for (const Algorithm algorithm : kAlgorithms) {
+      for (const Protocol protocol : kProtocols) {
+        const Variant variant{asked.function, algorithm, protocol};
+        ExplainedVariant v;
+        v.algorithm = algorithm;
+        v.protocol = protocol;
+        v.why_not = std::string(refusal(input, variant));
+        if (v.why_not.empty()) v.why_not = std::string(call_refusal(nccl, asked, algorithm));
+        v.available = v.why_not.empty();
+        if (v.available) {
+          const Cost& cost = nccl.table.at(variant);
+          v.latency_us = static_cast<double>(cost.latency_us);
+          v.bandwidth = static_cast<double>(cost.bandwidth_gbps) * 1e9;
+          v.nccl_time_us = static_cast<double>(predicted_time_us(nccl, asked, algorithm, protocol));
+          const Launch launch = launch_for(nccl, asked, algorithm, protocol);
+          v.threads = launch.threads;
+          const Choice choice{algorithm, protocol, 0, launch.channels, launch.threads};
+          const CallTraffic traffic = model_.traffic_of({asked, plan_choice(nccl, asked, choice)});
+          v.channels = traffic.channels;
+          if (const auto alone = time_alone(context_, traffic); alone) v.time = alone->total();
+          v.chosen = algorithm == plan.choice.algorithm && protocol == plan.choice.protocol;
+        }
+        out_.variants.push_back(std::move(v));
+      }
+    }
+    const ExplainedVariant* next = nullptr;
+    for (const ExplainedVariant& v : out_.variants) {
+      if (v.chosen) chosen = &v;
+      if (!v.available || v.chosen) continue;
+      if (next == nullptr || v.nccl_time_us < next->nccl_time_us) next = &v;
+    }
+    if (chosen == nullptr) return;
+    out_.why =
+        fmt::format("{} {} has the smallest time NCCL computes, {:.1f} us",
+                    name_of(chosen->algorithm), name_of(chosen->protocol), chosen->nccl_time_us);
+    if (next != nullptr) {
+      out_.why +=
+          fmt::format("; {} {} comes next with {:.1f} us (+{:.0f} %)", name_of(next->algorithm),
+                      name_of(next->protocol), next->nccl_time_us,
+                      (next->nccl_time_us / std::max(1e-9, chosen->nccl_time_us) - 1) * 100);
+    } else {
+      out_.why += "; nothing else is left";
+    }
+  }
+
+  void fill_graph(Algorithm algorithm) {
+    const Placement& placement = model_.placement();
+    const Graphs& graphs = model_.graphs();
+    const int nodes = static_cast<int>(placement.groups.size());
+    std::set<std::vector<uint32_t>> seen;
+    for (size_t c = 0; c < graphs.rings.size(); ++c) {
+      ExplainedChannel channel;
+      channel.channel = static_cast<int>(c);
+      for (size_t g = 0; g < graphs.rings[c].size(); ++g) {
+        const NodePath& path = graphs.rings[c][g];
+        for (uint32_t m : path.members) channel.ring.push_back(placement.members[m].rank);
+        const pb::Node& node = context_.platform.nodes(static_cast<int>(placement.groups[g].node));
+        const bool named = nodes > 1 && static_cast<int>(path.nic) < node.nics_size() &&
+                           placement.inter != InterTransport::kSocket &&
+                           placement.inter != InterTransport::kNvlink;
+        if (named) channel.adapters.push_back(node.nics(static_cast<int>(path.nic)).name());
+      }
+      if (algorithm == Algorithm::kTree) channel.parent = parents(c, nodes);
+      std::vector<uint32_t> key = channel.ring;
+      for (const auto& path : graphs.rings[c]) key.push_back(path.nic);
+      if (seen.insert(key).second) out_.graph.push_back(std::move(channel));
+    }
+  }
+
+  // Chains inside nodes, the double binary tree between them.
+  [[nodiscard]] std::vector<int> parents(size_t c, int nodes) const {
+    const Placement& placement = model_.placement();
+    const auto& paths = model_.graphs().rings[c];
+    std::vector<int> parent(placement.members.size(), -1);
+    for (int n = 0; n < nodes; ++n) {
+      const auto& members = paths[static_cast<size_t>(n)].members;
+      for (size_t i = 1; i < members.size(); ++i) {
+        parent[members[i]] = static_cast<int>(placement.members[members[i - 1]].rank);
+      }
+      const TreeNode tree = binary_tree(n, nodes, static_cast<int>(c % 2));
+      if (tree.up >= 0) {
+        const auto& above = paths[static_cast<size_t>(tree.up)].members;
+        parent[members.front()] = static_cast<int>(placement.members[above.front()].rank);
+      }
+    }
+    return parent;
+  }
+
+  Result<void> time(const CallTraffic& traffic) {
+    auto alone = time_alone(context_, traffic);
+    if (!alone) return tl::unexpected(alone.error());
+    out_.latency = traffic.parts;
+    out_.latency_time = alone->latency;
+    out_.transfer_time = alone->transfer;
+    out_.channel_time = alone->capped;
+    out_.never = alone->stalled;
+    out_.time = alone->total();
+    for (const AloneTime::Bound& bound : alone->links) {
+      const platforms::Link& link = context_.links[bound.link];
+      out_.links.push_back(
+          {link.name, link.kind, link.capacity, bound.capacity, bound.bytes, bound.time});
+    }
+    out_.bound = alone->latency > alone->transfer ? "latency"
+                 : out_.links.empty() || alone->capped >= out_.links.front().time
+                     ? "its channels"
+                     : out_.links.front().name;
+    if (out_.never || out_.time <= 0) return {};
+    const double seconds = static_cast<double>(out_.time) * 1e-9;
+    out_.algorithm_rate = static_cast<double>(out_.bytes) / seconds;
+    out_.bus_rate = traffic.bus_bytes / seconds;
+    return {};
+  }
+
+  const ModelContext context_;
+  const CommunicatorModel& model_;
+  const Question& question_;
+  Explanation out_;
+};
+
+}  // namespace
+
+Result<traces::Call> call_of(const Question& question, uint32_t ranks) {
+  const auto at = collectives().find(question.collective);
+  if (at == collectives().end()) {
+    return fail(Code::kUsage, "unknown collective \"" + question.collective + "\"", "--collective",
+                "all_reduce, all_gather, reduce_scatter, broadcast, reduce, alltoall, sendrecv, "
+                "gather, scatter or barrier");
+  }
+  traces::Call call;
+  call.collective = at->second;
+  RH_TRY(call.dtype, dtype_of(question.type));
+  RH_TRY(call.reduction, reduction_of(question.reduction));
+  call.bytes_in = call.bytes_out = question.bytes;
+  call.peer = 0;
+  const Bytes part = question.bytes / std::max(1U, ranks);
+  const bool grows =
+      call.collective == Collective::kAllGather || call.collective == Collective::kGather;
+  const bool shrinks =
+      call.collective == Collective::kReduceScatter || call.collective == Collective::kScatter;
+  if (grows) call.bytes_in = part;
+  if (shrinks) call.bytes_out = part;
+  return call;
+}
+
+Result<CallTraffic> traffic_of(const ModelContext& context, const CommunicatorModel& model,
+                               const Question& question) {
+  const auto ranks = static_cast<uint32_t>(model.placement().members.size());
+  RH_TRY(const traces::Call call, call_of(question, ranks));
+  if (call.collective != Collective::kSend || ranks < 2) return model.traffic(call, 0);
+  return shift_traffic({context, model.placement(), model.graphs(), model.nccl()}, question.bytes);
+}
+
+Result<Explanation> explain(const ModelContext& context, const CommunicatorModel& model,
+                            const Question& question) {
+  return Explaining(context, model, question).run();
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/nccl/pairs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/nccl/loads.hpp"
+#include "sim/nccl/timing.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using traces::Collective;
+
+// What each further peer of one call costs: its flag is looked at in turn (a prior).
+constexpr double kPeerUs = 3;
+
+const pb::Gpu& gpu_of(const PairContext& of, uint32_t member) {
+  const GpuRef at = of.placement.members[member].gpu;
+  return of.context.platform.nodes(static_cast<int>(at.node)).gpus(static_cast<int>(at.gpu));
+}
+
+std::vector<LatencyPart> latency(const PairContext& of, bool between, Protocol protocol,
+                                 int64_t peers) {
+  const HopKind kind = between ? hop_between(of.placement) : hop_inside(of.placement);
+  std::vector<LatencyPart> parts = {{"start of the kernel", 1, start_latency_us(protocol)},
+                                    {std::string("hop over ") + name_of(kind), 1,
+                                     hop_latency_us(kind, Algorithm::kRing, protocol)}};
+  if (peers > 1) parts.push_back({"further peers", peers - 1, kPeerUs});
+  return parts;
+}
+
+// One transfer on its channels. With one channel per unit of weight they share links like rings do.
+Result<FlowLoad> transfer(const PairContext& of, uint32_t from, uint32_t to, Bytes bytes,
+                          P2pTransfer& plan) {
+  const bool between = of.placement.members[from].gpu.node != of.placement.members[to].gpu.node;
+  RH_TRY(plan, p2p_transfer(p2p_shape(of), of.model.settings, bytes,
+                            between ? P2pRoute::kNetwork : P2pRoute::kInsideNode));
+  const auto members = static_cast<uint32_t>(of.placement.members.size());
+  const auto channels = static_cast<uint32_t>(std::max(1, plan.channels));
+  FlowLoad flow;
+  flow.links = Loads(of.context, of.placement, of.graphs).pair(from, to, channels);
+  flow.bytes = static_cast<double>(bytes) / channels * wire_factor(plan.protocol);
+  flow.cap = pair_channel_limit(gpu_of(of, from).clock(), plan.chunk_bytes);
+  if (between && of.placement.inter == InterTransport::kSocket) {
+    flow.cap = std::min(flow.cap, socket_limit(of.placement.members[from]));
+  }
+  flow.pair = from * members + to + 1;
+  return flow;
+}
+
+Result<CallTraffic> all_to_all(const PairContext& of, const traces::Call& call) {
+  const auto members = static_cast<uint32_t>(of.placement.members.size());
+  const auto bytes = static_cast<double>(std::max(call.bytes_in, call.bytes_out));
+  const bool between = of.placement.groups.size() > 1;
+  const P2pShape shape = p2p_shape(of);
+  const auto part = static_cast<Bytes>(bytes / members);
+  RH_TRY(const P2pLayout layout, p2p_layout(shape, of.model.settings));
+  RH_TRY(const P2pTransfer plan,
+         p2p_transfer(shape, of.model.settings, part,
+                      between ? P2pRoute::kNetwork : P2pRoute::kInsideNode));
+  CallTraffic out;
+  out.algorithm = fmt::format("P2P/{}", name_of(plan.protocol));
+  out.channels = layout.channels;
+  out.parts = latency(of, between, plan.protocol, members - 1);
+  out.latency = sum_of(out.parts);
+  out.bus_bytes = bytes * (members - 1) / members;
+  double unit = 1;
+  FlowLoad flow;
+  flow.links = Loads(of.context, of.placement, of.graphs).all_pairs(unit);
+  flow.bytes = bytes / members * unit * wire_factor(plan.protocol);
+  // A pair has its channels; all pairs of a GPU have those of the communicator.
+  const double lanes = std::min<double>(plan.channels, layout.channels / (members - 1.0));
+  flow.cap = lanes * pair_channel_limit(gpu_of(of, 0).clock(), plan.chunk_bytes) * unit;
+  out.flows.push_back(std::move(flow));
+  return out;
+}
+
+}  // namespace
+
+P2pShape p2p_shape(const PairContext& of) {
+  P2pShape shape;
+  const CommShape& comm = of.graphs.shape;
+  shape.n_nodes = comm.n_nodes;
+  shape.ranks_per_node = comm.ranks_per_node;
+  shape.n_channels = comm.n_channels;
+  shape.all_nvlink = of.placement.intra == IntraTransport::kNvlink;
+  const pb::Gpu& gpu = gpu_of(of, 0);
+  const double link = gpu.nvlink().bandwidth() / 1e9;
+  if (shape.all_nvlink && link > 0) {
+    shape.nvlink_link_gbps = link;
+    shape.nvlink_path_gbps = link * gpu.nvlink().links();
+  }
+  return shape;
+}
+
+Result<CallTraffic> shift_traffic(const PairContext& of, Bytes bytes) {
+  const auto members = static_cast<uint32_t>(of.placement.members.size());
+  CallTraffic out;
+  out.bus_bytes = static_cast<double>(bytes);
+  for (uint32_t m = 0; m < members && members > 1; ++m) {
+    P2pTransfer plan;
+    RH_TRY(FlowLoad flow, transfer(of, m, (m + 1) % members, bytes, plan));
+    out.algorithm = fmt::format("P2P/{}", name_of(plan.protocol));
+    out.channels = std::max(out.channels, plan.channels);
+    const bool between =
+        of.placement.members[m].gpu.node != of.placement.members[(m + 1) % members].gpu.node;
+    const auto parts = latency(of, between, plan.protocol, 1);
+    if (sum_of(parts) > out.latency) {
+      out.parts = parts;
+      out.latency = sum_of(parts);
+    }
+    out.flows.push_back(std::move(flow));
+  }
+  return out;
+}
+
+Result<CallTraffic> pair_traffic(const PairContext& of, const traces::Call& call, uint32_t member) {
+  if (call.collective == Collective::kAllToAll) return all_to_all(of, call);
+  const auto members = static_cast<uint32_t>(of.placement.members.size());
+  const Bytes bytes = std::max(call.bytes_in, call.bytes_out);
+  const auto peer = static_cast<uint32_t>(std::max(0, call.peer));
+  if (peer >= members || member >= members) {
+    return fail(Code::kBadInput,
+                fmt::format("{} names member {} of a communicator of {}", name_of(call.collective),
+                            peer, members),
+                "trace", "the trace contradicts itself; record it again");
+  }
+  CallTraffic out;
+  if (call.collective == Collective::kSend || call.collective == Collective::kRecv) {
+    const bool between =
+        of.placement.members[member].gpu.node != of.placement.members[peer].gpu.node;
+    P2pTransfer plan;
+    RH_TRY(FlowLoad flow, transfer(of, member, peer, bytes, plan));
+    out.algorithm = fmt::format("P2P/{}", name_of(plan.protocol));
+    out.channels = plan.channels;
+    out.parts = latency(of, between, plan.protocol, 1);
+    out.latency = sum_of(out.parts);
+    out.bus_bytes = static_cast<double>(bytes);
+    if (peer != member) out.flows.push_back(std::move(flow));
+    return out;
+  }
+  // Gather and scatter: the root and every other member, an equal part each.
+  const Loads loads(of.context, of.placement, of.graphs);
+  const bool to_root = call.collective == Collective::kGather;
+  std::vector<LinkWeight> links;
+  for (uint32_t m = 0; m < members; ++m) {
+    if (m == peer) continue;
+    for (const LinkWeight& use : to_root ? loads.pair(m, peer, 1) : loads.pair(peer, m, 1)) {
+      links.push_back(use);
+    }
+  }
+  const Bytes own = to_root ? call.bytes_in : call.bytes_out;
+  const double part = own > 0 ? static_cast<double>(own) : static_cast<double>(bytes) / members;
+  out.algorithm = "P2P/SIMPLE";
+  out.parts = latency(of, of.placement.groups.size() > 1, Protocol::kSimple, members - 1);
+  out.latency = sum_of(out.parts);
+  out.bus_bytes = part * (members - 1);
+  out.channels = of.graphs.shape.n_channels;
+  out.flows.push_back({std::move(links), part, 0, 0});
+  return out;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/nccl/timing.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "sim/efficiency.hpp"
+#include "sim/nccl/environment.hpp"
+#include "sim/nccl/rounding.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+// Physics does not change with the version of NCCL: its latest measured latencies time all.
+const Constants& measured() {
+  static const VersionedConstants constants = constants_for(NcclVersion{2, 28, 9});
+  return constants.constants;
+}
+
+// What a kernel's launch and end add to NCCL's own base latency in a stream of calls, µs: a prior, a
+// typical figure for an empty kernel.
+constexpr double kLaunchUs = 6;
+
+// Priors, µs. Through host memory a flag crosses PCIe twice, once as a read that polls; staging
+// without GPUDirect adds a copy on each side; a socket adds the kernel's stack on each side.
+constexpr double kHostFactor = 2;
+constexpr double kStagedUs = 6;
+constexpr double kSocketUs = 20;
+
+// A TCP connection is bound by the processor core that copies for it: about 20 Gbit/s (a typical
+// figure for one stream with a large MTU; calibrate to replace it).
+constexpr BytesPerSec kTcpStream = 2.5e9;
+
+// Send and recv: bytes that half a block moves per clock, and the time one chunk costs beside its
+// bytes. Priors: an SM copies some 12 bytes per clock and direction, a flag takes about 3 µs.
+constexpr double kPairBytesPerClock = 12;
+constexpr double kPairChunkUs = 3;
+
+Hardware hardware_of(HopKind kind) {
+  switch (kind) {
+    case HopKind::kNvlink:
+      return Hardware::kNvlink;
+    case HopKind::kPcie:
+    case HopKind::kHost:
+      return Hardware::kPci;
+    case HopKind::kRdmaDirect:
+    case HopKind::kRdma:
+    case HopKind::kSocket:
+      return Hardware::kNet;
+  }
+  return Hardware::kNet;
+}
+
+struct Passes {
+  int64_t inside = 0;   // hops inside nodes on the longest way
+  int64_t between = 0;  // hops between nodes
+};
+
+Passes passes_of(const CommShape& shape, Function function, Algorithm algorithm) {
+  const int nodes = shape.n_nodes;
+  const int others = shape.n_ranks / nodes - 1;
+  const int depth = floor_log2(nodes);
+  switch (algorithm) {
+    case Algorithm::kRing: {
+      if (function == Function::kBroadcast || function == Function::kReduce) {
+        return {shape.n_ranks - nodes, nodes - 1};
+      }
+      const int rounds = function == Function::kAllReduce ? 2 : 1;
+      const int between = nodes > 1 ? rounds * (nodes - 1) : 0;
+      return {rounds * (shape.n_ranks - 1) - between, between};
+    }
+    case Algorithm::kTree:
+      return {2 * others, 2 * depth};
+    case Algorithm::kCollnetDirect:
+      return {2 * std::min(1, others), 1};
+    case Algorithm::kCollnetChain:
+      return {2 * others, 1};
+    case Algorithm::kNvls:
+      return {1, nodes > 1 ? 1 : 0};
+    case Algorithm::kNvlsTree:
+      return {1, 2 * depth};
+    case Algorithm::kPat:
+      return {0, floor_log2(std::max(1, shape.n_ranks - 1)) + 1};
+  }
+  return {};
+}
+
+}  // namespace
+
+HopKind hop_inside(const Placement& placement) {
+  switch (placement.intra) {
+    case IntraTransport::kNvlink:
+      return HopKind::kNvlink;
+    case IntraTransport::kPcie:
+      return HopKind::kPcie;
+    case IntraTransport::kHost:
+      return HopKind::kHost;
+  }
+  return HopKind::kHost;
+}
+
+HopKind hop_between(const Placement& placement) {
+  switch (placement.inter) {
+    case InterTransport::kNvlink:
+      return HopKind::kNvlink;
+    case InterTransport::kRdmaDirect:
+      return HopKind::kRdmaDirect;
+    case InterTransport::kRdma:
+      return HopKind::kRdma;
+    case InterTransport::kNone:
+    case InterTransport::kSocket:
+      return HopKind::kSocket;
+  }
+  return HopKind::kSocket;
+}
+
+const char* name_of(HopKind kind) {
+  switch (kind) {
+    case HopKind::kNvlink:
+      return "NVLink";
+    case HopKind::kPcie:
+      return "PCIe";
+    case HopKind::kHost:
+      return "host memory";
+    case HopKind::kRdmaDirect:
+      return "RDMA with GPUDirect";
+    case HopKind::kRdma:
+      return "RDMA through host memory";
+    case HopKind::kSocket:
+      return "sockets";
+  }
+  return "sockets";
+}
+
+double hop_latency_us(HopKind kind, Algorithm algorithm, Protocol protocol) {
+  const auto& table = measured().hardware_latency[index_of(hardware_of(kind))];
+  double us = table[index_of(algorithm)][index_of(protocol)];
+  if (us == 0) us = table[index_of(Algorithm::kRing)][index_of(protocol)];
+  if (kind == HopKind::kHost) us *= kHostFactor;
+  if (kind == HopKind::kRdma) us += kStagedUs;
+  if (kind == HopKind::kSocket) us += kSocketUs;
+  return us;
+}
+
+double start_latency_us(Protocol protocol) {
+  return kLaunchUs + measured().base_latency[index_of(Algorithm::kRing)][index_of(protocol)];
+}
+
+std::vector<LatencyPart> pass_latency(const NcclModel& model, const Placement& placement,
+                                      Function function, const Choice& choice) {
+  const Algorithm algorithm = choice.algorithm;
+  const Protocol protocol = choice.protocol;
+  // Every kernel starts alike; NCCL counts the start of in-switch reduction into its one hop.
+  const double start = is_nvls(algorithm) ? kLaunchUs : start_latency_us(protocol);
+  const Passes passes = passes_of(model.shape, function, algorithm);
+  std::vector<LatencyPart> parts;
+  parts.push_back({"start of the kernel", 1, start});
+  if (passes.inside > 0) {
+    const HopKind kind = hop_inside(placement);
+    parts.push_back({std::string("hops over ") + name_of(kind), passes.inside,
+                     hop_latency_us(kind, algorithm, protocol)});
+  }
+  if (passes.between > 0) {
+    const HopKind kind = hop_between(placement);
+    parts.push_back({std::string("hops between nodes by ") + name_of(kind), passes.between,
+                     hop_latency_us(kind, algorithm, protocol)});
+  }
+  return parts;
+}
+
+LatencyPart loop_latency(const NcclModel& model, const Placement& placement, const Call& call,
+                         const Choice& choice, const ChunkPlan& chunks, BytesPerSec channel_rate) {
+  LatencyPart part{"waits of later loops that slices do not hide", 0, 0};
+  if (choice.algorithm != Algorithm::kRing || chunks.loops < 2 || channel_rate <= 0) return part;
+  const Passes passes = passes_of(model.shape, call.function, choice.algorithm);
+  const double slice_us = static_cast<double>(chunks.slice_bytes) / channel_rate * 1e6;
+  const double inside =
+      std::max(0.0, hop_latency_us(hop_inside(placement), choice.algorithm, choice.protocol) -
+                        slice_us) *
+      static_cast<double>(passes.inside);
+  const double between = passes.between == 0
+                             ? 0
+                             : std::max(0.0, hop_latency_us(hop_between(placement),
+                                                            choice.algorithm, choice.protocol) -
+                                                 slice_us) *
+                                   static_cast<double>(passes.between);
+  if (inside + between <= 0) return part;
+  part.count = chunks.loops - 1;
+  part.each_us = inside + between;
+  return part;
+}
+
+Nanos sum_of(const std::vector<LatencyPart>& parts) {
+  double us = 0;
+  for (const LatencyPart& part : parts) us += static_cast<double>(part.count) * part.each_us;
+  return static_cast<Nanos>(std::nearbyint(us * 1000));
+}
+
+BytesPerSec rate_alone(const ModelContext& context, const FlowLoad& flow) {
+  std::map<LinkId, double> weight;
+  for (const LinkWeight& use : flow.links) weight[use.link] += use.weight;
+  double rate = flow.cap > 0 ? flow.cap : std::numeric_limits<double>::infinity();
+  for (const auto& [link, w] : weight) {
+    rate = std::min(rate, effective_capacity(context.platform, context.links[link]) / w);
+  }
+  return std::isinf(rate) ? 0 : rate;
+}
+
+double wire_factor(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::kLl:
+      return 2.0;
+    case Protocol::kLl128:
+      return 1 / 0.92;
+    case Protocol::kSimple:
+      return 1.0;
+  }
+  return 1.0;
+}
+
+BytesPerSec channel_limit(const NcclModel& model, Algorithm algorithm, Protocol protocol,
+                          int channels) {
+  const CommShape& shape = model.shape;
+  const auto arch = index_of(arch_of(shape.cc_min));
+  const std::size_t scale = scale_of(shape.n_nodes);
+  const Constants& c = measured();
+  if (protocol == Protocol::kLl) {
+    const double all = c.ll_max[arch][0] * 1e9 / std::max(1, channels);
+    return algorithm == Algorithm::kTree ? all / 2 : all;
+  }
+  switch (algorithm) {
+    case Algorithm::kRing:
+      return c.ring_ll128_per_channel[arch][scale] * 1e9;
+    case Algorithm::kTree:
+      // NCCL halves it: a tree passes each byte up and down.
+      return (protocol == Protocol::kLl128 ? c.tree_ll128_per_channel
+                                           : c.tree_per_channel)[arch][scale] *
+             1e9 / 2;
+    default:
+      return 0;
+  }
+}
+
+BytesPerSec pair_channel_limit(double clock_hz, int64_t chunk_bytes) {
+  const auto chunk = static_cast<double>(std::max<int64_t>(1, chunk_bytes));
+  const double clock = clock_hz > 0 ? clock_hz : 1.5e9;
+  return chunk / (kPairChunkUs * 1e-6 + chunk / (kPairBytesPerClock * clock));
+}
+
+BytesPerSec socket_limit(const Member& member) {
+  const int sockets = std::clamp(whole_number(member.env, "NCCL_SOCKET_NTHREADS", 1), 1, 64) *
+                      std::clamp(whole_number(member.env, "NCCL_NSOCKS_PERTHREAD", 1), 1, 64);
+  return kTcpStream * std::clamp(sockets, 1, 64);
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a planned collective takes: our own model, because NCCL's predicted microseconds choose
+// and do not time. What it predicts: the latency before and between bytes, and how fast one channel
+// can go whatever the links offer. Bandwidth itself comes from the links that the channels share
+// (loads.hpp, efficiency.hpp).
+//
+//   time = start + hops x hop latency + (loops - 1) x steps x what the slices do not hide
+//          + bytes of a channel / rate of a channel
+//
+// Inputs: kind of each hop, protocol, chunks. Parameters: latencies of one hop by kind of link and
+// protocol (NCCL 2.28.9 src/graph/tuning.cc, which measured them; host memory, staged RDMA and
+// sockets are priors), rates of one channel (the same file). Blind spots: clocks, caches and other
+// tenants of a machine; the rise of efficiency with size above 256 MiB (about 5 %). Validated by
+// `rehearse validate nccl-tests` (validation/nccl_tests.hpp).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/nccl/placement.hpp"
+#include "sim/nccl/plan.hpp"
+
+namespace rehearse::sim {
+
+struct DecidedCall {
+  Call asked;
+  PlannedCall plan;
+};
+
+// Where a hop runs.
+enum class HopKind : uint8_t { kNvlink, kPcie, kHost, kRdmaDirect, kRdma, kSocket };
+[[nodiscard]] HopKind hop_inside(const Placement& placement);
+[[nodiscard]] HopKind hop_between(const Placement& placement);  // of several nodes
+[[nodiscard]] const char* name_of(HopKind kind);                // "NVLink", "host memory", "RDMA"
+
+// One hop of an algorithm in a protocol, µs.
+[[nodiscard]] double hop_latency_us(HopKind kind, Algorithm algorithm, Protocol protocol);
+
+// Start of a kernel in a protocol, µs.
+[[nodiscard]] double start_latency_us(Protocol protocol);
+
+// Latency of a planned collective before its bytes: start and hops of one pass.
+[[nodiscard]] std::vector<LatencyPart> pass_latency(const NcclModel& model,
+                                                    const Placement& placement, Function function,
+                                                    const Choice& choice);
+
+// What later loops add when a slice takes less time than a hop: `channel_rate` is the rate of one
+// channel alone. Only rings wait for themselves; trees and switches pipeline.
+[[nodiscard]] LatencyPart loop_latency(const NcclModel& model, const Placement& placement,
+                                       const Call& call, const Choice& choice,
+                                       const ChunkPlan& chunks, BytesPerSec channel_rate);
+
+// All parts together, rounded to nanoseconds.
+[[nodiscard]] Nanos sum_of(const std::vector<LatencyPart>& parts);
+
+// Rate per unit of weight that a flow gets with the platform to itself: the smallest of capacity /
+// weight over its links and its cap; 0 over a link that is down.
+[[nodiscard]] BytesPerSec rate_alone(const ModelContext& context, const FlowLoad& flow);
+
+// Bytes on the wire per byte of payload (NCCL model §6.2; LL128 as §3.2 counts it).
+[[nodiscard]] double wire_factor(Protocol protocol);
+
+// Payload rate of one channel that its threads can keep up, of the bytes that a ring or tree passes
+// on; 0: no limit known.
+[[nodiscard]] BytesPerSec channel_limit(const NcclModel& model, Algorithm algorithm,
+                                        Protocol protocol, int channels);
+
+// The same for one channel of send and recv, which moves chunk after chunk.
+[[nodiscard]] BytesPerSec pair_channel_limit(double clock_hz, int64_t chunk_bytes);
+
+// Of all sockets of one connection.
+[[nodiscard]] BytesPerSec socket_limit(const Member& member);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every NCCL_* variable that is modelled: where it acts, or why it changes nothing about the time of
+// a healthy collective. One table, so that nothing is honoured by accident or ignored in silence.
+// Constant data.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/finding.hpp"
+#include "sim/nccl/placement.hpp"
+
+namespace rehearse::sim {
+
+enum class Acts : uint8_t {
+  kDecision,   // algorithm, protocol, channels, threads, chunks
+  kTransport,  // how two ranks reach each other, which adapters they use
+  kTime,       // rate or latency only
+  kBringUp,    // the start of the job: interfaces, addresses, timers
+  kNowhere     // modelled as having no effect on a healthy collective; `note` says why
+};
+
+struct Variable {
+  std::string_view name;
+  Acts acts = Acts::kDecision;
+  std::string_view note;
+  // May differ between nodes without harm: it names hardware of the node.
+  bool per_node = false;
+};
+
+[[nodiscard]] std::span<const Variable> nccl_variables();
+// nullptr when there is none of that name.
+[[nodiscard]] const Variable* find_variable(std::string_view name);
+
+// "nccl-environment-differs" for each variable that members set differently, with the ranks that
+// differ from the first; "nccl-variable-unknown" for each NCCL_ variable that is not in the table;
+// "nccl-variable-idle" for those that act nowhere.
+[[nodiscard]] Findings variable_findings(const Placement& placement);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/nccl/explain.hpp"
+
+#include "sim/fabric/fabric.hpp"
+#include "tests/sim/testbeds.hpp"
+
+using namespace rehearse;
+using namespace rehearse::sim;
+using namespace rehearse::sim::testing;
+
+namespace {
+
+const ExplainedVariant& variant(const Explanation& e, Algorithm algorithm, Protocol protocol) {
+  for (const ExplainedVariant& v : e.variants) {
+    if (v.algorithm == algorithm && v.protocol == protocol) return v;
+  }
+  FAIL("no such variant");
+  return e.variants.front();
+}
+
+Question of(Bytes bytes, const char* collective = "all_reduce") {
+  Question question;
+  question.bytes = bytes;
+  question.collective = collective;
+  return question;
+}
+
+}  // namespace
+
+TEST_CASE("the chosen variant has the smallest time that NCCL computes", "[sim][explain]") {
+  for (const char* id : {"dgx-h100", "dgx-a100", "rtx4090-8"}) {
+    for (const uint32_t nodes : {1U, 2U}) {
+      const Bed bed = bed_of(id, nodes);
+      for (const Bytes bytes : {Bytes{8}, Bytes{1} << 20, Bytes{1} << 30}) {
+        const Explanation e = bed.explained(of(bytes));
+        const auto chosen = std::find_if(e.variants.begin(), e.variants.end(),
+                                         [](const auto& v) { return v.chosen; });
+        REQUIRE(chosen != e.variants.end());
+        for (const ExplainedVariant& v : e.variants) {
+          if (v.available) CHECK(v.nccl_time_us >= chosen->nccl_time_us);
+        }
+        // What it is said to take if chosen is what it takes.
+        CHECK(chosen->time == e.time);
+        CHECK(e.time > 0);
+        CHECK(e.bus_rate == Approx(e.algorithm_rate * 2 * (e.ranks - 1) / e.ranks));
+      }
+    }
+  }
+}
+
+TEST_CASE("what is off says by which variable or rule", "[sim][explain]") {
+  const Explanation tree =
+      bed_of("dgx-a100", 2, 0, {{"NCCL_ALGO", "Tree", {}}, {"NCCL_PROTO", "^LL", {}}})
+          .explained(of(1 << 20));
+  CHECK(variant(tree, Algorithm::kRing, Protocol::kSimple).why_not == "switched off by NCCL_ALGO");
+  CHECK(variant(tree, Algorithm::kTree, Protocol::kLl).why_not == "switched off by NCCL_PROTO");
+  CHECK(tree.chosen.starts_with("TREE/"));
+  const Explanation pcie = bed_of("rtx4090-8", 1).explained(of(1 << 20));
+  CHECK_THAT(variant(pcie, Algorithm::kRing, Protocol::kLl128).why_not, Catch::Contains("NVLink"));
+  CHECK_THAT(variant(pcie, Algorithm::kNvls, Protocol::kSimple).why_not, Catch::Contains("SHARP"));
+}
+
+TEST_CASE("every refusal has words and every available cell has none", "[sim][explain]") {
+  for (const char* id : {"dgx-h100", "dgx1-v100", "a40-8"}) {
+    const Bed bed = bed_of(id, 2);
+    for (const char* collective : {"all_reduce", "all_gather", "broadcast"}) {
+      for (const ExplainedVariant& v : bed.explained(of(1 << 22, collective)).variants) {
+        CHECK(v.available == v.why_not.empty());
+        CHECK(v.available == (v.bandwidth > 0));
+      }
+    }
+  }
+}
+
+TEST_CASE("rings visit every rank once and trees have one root", "[sim][explain]") {
+  for (const char* algorithm : {"Ring", "Tree"}) {
+    const Bed bed = bed_of("dgx-a100", 3, 0, {{"NCCL_ALGO", algorithm, {}}});
+    const Explanation e = bed.explained(of(1 << 26));
+    REQUIRE_FALSE(e.graph.empty());
+    for (const ExplainedChannel& channel : e.graph) {
+      std::vector<uint32_t> sorted = channel.ring;
+      std::sort(sorted.begin(), sorted.end());
+      for (uint32_t r = 0; r < 24; ++r) REQUIRE(sorted[r] == r);
+      CHECK(channel.adapters.size() == 3);
+      if (e.chosen.starts_with("TREE")) {
+        CHECK(std::count(channel.parent.begin(), channel.parent.end(), -1) == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("one rank without InfiniBand is named as the cause of sockets", "[sim][explain]") {
+  const Explanation e =
+      bed_of("dgx-a100", 2, 0, {{"NCCL_IB_DISABLE", "1", {11}}}).explained(of(1 << 26));
+  CHECK(e.between == "NET/Socket");
+  CHECK(e.offered == "NET/IB/GDRDMA");
+  REQUIRE_FALSE(e.fallbacks.empty());
+  CHECK(e.fallbacks.front().ranks == std::vector<uint32_t>{11});
+}
+
+TEST_CASE("a call's time alone is what the fabric of a replay gives it", "[sim][explain]") {
+  const Bed bed = bed_of("dgx-h100", 2);
+  for (const char* collective : {"all_reduce", "alltoall", "sendrecv"}) {
+    const auto traffic = traffic_of(bed.testbed->context(), *bed.world, of(1 << 28, collective));
+    REQUIRE(traffic);
+    const auto alone = time_alone(bed.testbed->context(), *traffic);
+    REQUIRE(alone);
+    // No faster than any of its links or its channels.
+    for (const auto& bound : alone->links) CHECK(alone->transfer >= bound.time - 1);
+    CHECK(alone->transfer >= alone->capped - 1);
+  }
+}
+
+TEST_CASE("a link that is down means the call never ends", "[sim][explain]") {
+  pb::Platform platform = catalogue_platform("dgx-a100");
+  platform.set_scale(2);
+  REQUIRE(platforms::expand(platform, "test"));
+  auto& link = *platform.mutable_fabric()->add_links();
+  link.set_name("node0/mlx5_0/tx");
+  link.set_down(true);
+  const Bed bed = bed_of(platform, {});
+  const Explanation e = bed.explained(of(1 << 28));
+  CHECK(e.never);
+  CHECK(e.bus_rate == 0);
+}
+
+TEST_CASE("one rank alone takes no time", "[sim][explain]") {
+  const Explanation e = bed_of("dgx-a100", 1, 1).explained(of(1 << 20));
+  CHECK(e.time == 0);
+  CHECK(e.variants.empty());
+}
+
+TEST_CASE("settings are read for all ranks and for some in a scenario's words", "[sim][explain]") {
+  const auto all = parse_setting("NCCL_ALGO=Ring;allgather:Ring");
+  REQUIRE(all);
+  CHECK(all->name == "NCCL_ALGO");
+  CHECK(all->value == "Ring;allgather:Ring");
+  CHECK(all->ranks.empty());
+  const auto some = parse_setting("launch.ranks[0,8-10].env.NCCL_IB_HCA==mlx5_0");
+  REQUIRE(some);
+  CHECK(some->ranks == std::vector<uint32_t>{0, 8, 9, 10});
+  CHECK(some->value == "=mlx5_0");
+  CHECK(parse_setting("ranks[*].env.X=1")->ranks.empty());
+  for (const char* bad : {"", "=", "NCCL_ALGO", "ranks[3.env.X=1", "ranks[5-2].env.X=1",
+                          "ranks[99999999].env.X=1", "ranks[1].X=1", "A B=1", "ranks[].env.X=1"}) {
+    INFO(bad);
+    CHECK_FALSE(parse_setting(bad));
+  }
+}
+
+TEST_CASE("a testbed refuses what does not fit and says what to do", "[sim][explain]") {
+  TestbedOptions options;
+  options.nodes = 1;
+  options.ranks = 9;
+  const auto crowded = Testbed::make(catalogue_platform("dgx-a100"), options, "t");
+  REQUIRE_FALSE(crowded);
+  CHECK(crowded.error().code == Code::kBadInput);
+  CHECK_FALSE(crowded.error().fix.empty());
+  options = {};
+  options.ranks = 8;
+  options.settings = {{"NCCL_ALGO", "Ring", {8}}};
+  CHECK_FALSE(Testbed::make(catalogue_platform("dgx-a100"), options, "t"));
+  Question unknown;
+  unknown.collective = "all_reduc";
+  CHECK_FALSE(call_of(unknown, 8));
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the hardware that a published table names to a platform of the catalogue: by the shipped
+// mapping (validation/figures/nccl_tests_hardware.yaml), else the platform whose GPUs have that name, with
+// what had to be assumed.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "platforms/model/catalogue.hpp"
+#include "validation/nccl_tests_table.hpp"
+#include "validation/proto/nccl_tests.pb.h"
+
+namespace rehearse::validation {
+
+struct HardwareChoice {
+  std::string id;  // catalogue id
+  pb::Platform platform;
+  std::string source;  // of the mapping entry
+  std::string nccl_version;
+  std::vector<std::string> assumptions;
+  std::string known;  // where and why predictions are off, in words
+};
+
+class HardwareMap {
+ public:
+  // The shipped mapping and the shipped catalogue.
+  [[nodiscard]] static Result<HardwareMap> shipped_table();
+
+  // `per_node` GPUs have to fit on a node; 0: any. kBadInput when the row names no hardware or no
+  // platform has such GPUs.
+  [[nodiscard]] Result<HardwareChoice> find(const NcclTestRow& row, uint32_t per_node);
+
+ private:
+  HardwareMap(pb::HardwareTable table, platforms::PlatformCatalogue catalogue)
+      : table_(std::move(table)), catalogue_(std::move(catalogue)) {}
+  [[nodiscard]] Result<HardwareChoice> by_name(const std::string& label, uint32_t per_node) const;
+
+  pb::HardwareTable table_;
+  platforms::PlatformCatalogue catalogue_;
+  std::map<std::string, HardwareChoice> known_;  // by label, source and size
+};
+
+// How alike two names of a GPU are: words of `label` ("A100-SXM4-40GB" has three) that `model` also
+// has, less those it has beyond; words of memory and board count, the maker's does not.
+[[nodiscard]] int likeness(const std::string& label, const std::string& model);
+
+}  // namespace rehearse::validation

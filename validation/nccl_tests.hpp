@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our time model against measured nccl-tests tables: every row predicted from data sheet, model and
+// priors, none of it fitted to the row's table. Deterministic; rows in the order of the input.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/finding.hpp"
+#include "platforms/proto/platform.pb.h"
+#include "validation/nccl_tests_table.hpp"
+
+namespace rehearse::validation {
+
+struct NcclTestOptions {
+  // Platform of every row instead of the mapping table; empty id: by the hardware's label.
+  std::string platform_id;
+  std::optional<pb::Platform> platform;
+  std::string nccl_version;  // of rows that state none; empty: the mapping's or current
+  uint32_t nodes = 0;        // of rows that state none
+  uint32_t gpus = 0;         // of rows that state none
+  std::map<std::string, std::string> env;  // NCCL_* variables of all ranks
+  Bytes from_bytes = Bytes{1} << 20;       // smaller rows are predicted but not judged
+};
+
+struct NcclTestPrediction {
+  NcclTestRow row;
+  std::string platform;
+  double predicted_us = 0;
+  double error = 0;       // (predicted - measured) / measured
+  std::string algorithm;  // "RING/SIMPLE"
+  int channels = 0;
+  std::string bound;  // link that bounds it, "its channels" or "latency"
+};
+
+// Errors of some rows.
+struct ErrorSummary {
+  size_t rows = 0;
+  double median = 0;  // of absolute errors
+  double p90 = 0;
+  double bias = 0;  // median of signed errors
+};
+[[nodiscard]] ErrorSummary summarise(std::vector<double> signed_errors);
+
+struct HardwareReport {
+  std::string hardware;
+  std::string source;  // of the mapping entry; empty: all tables
+  std::string platform;
+  std::vector<std::string> assumptions;
+  size_t rows = 0;  // all, also those below from_bytes
+  ErrorSummary judged;
+  // By "all_reduce 8 GPUs, 1 MiB to 16 MiB": where it is off, the worst first.
+  struct Part {
+    std::string what;
+    ErrorSummary errors;
+    std::string algorithm;  // most frequent
+    std::string bound;
+  };
+  std::vector<Part> parts;
+  std::string known;  // why it is off, as far as that is known
+};
+
+struct NcclTestReport {
+  std::vector<NcclTestPrediction> predictions;
+  std::vector<HardwareReport> hardware;  // in order of appearance
+  ErrorSummary judged;
+  size_t unpredicted = 0;  // rows without platform or prediction; findings say why
+  Findings findings;
+
+  static constexpr double kTarget = 0.25;  // median before any calibration
+};
+
+// kBadInput when no row can be predicted.
+[[nodiscard]] Result<NcclTestReport> check_nccl_tests(const std::vector<NcclTestRow>& rows,
+                                                      const NcclTestOptions& options);
+
+}  // namespace rehearse::validation
