@@ -37,6 +37,15 @@ Result<std::vector<pb::Patch>> patches_of(const std::string& option, const std::
   return faults::patches_of(use, scenario.document);
 }
 
+Result<pb::Fidelity> fidelity_of(Context& context, pb::Fidelity otherwise) {
+  if (!context.has("fidelity")) return otherwise;
+  const auto word = context.get<std::string>("fidelity");
+  if (word == "fluid") return pb::FLUID;
+  if (word == "step") return pb::STEP;
+  return fail(Code::kUsage, fmt::format("'{}' is not a fidelity", word), "--fidelity",
+              "one of fluid, step");
+}
+
 }  // namespace
 
 void add_scenario_options(po::options_description& options) {
@@ -49,6 +58,9 @@ void add_scenario_options(po::options_description& options) {
       "inject a fault of the catalogue");
   add("patch", po::value<Words>()->value_name("YAML"),
       "apply a patch, e.g. 'slow-rank: {rank: 6, slowdown: 2}'");
+  add("fidelity", po::value<std::string>()->value_name("MODE"),
+      "fluid (the default: a few flows per collective) or step (every message is a flow; for small "
+      "cases)");
   add("catalogue", po::value<Words>()->value_name("DIR"),
       "a folder with fault files of your own; may be repeated");
 }
@@ -63,6 +75,8 @@ Result<faults::FaultCatalogue> fault_catalogue(const Arguments& arguments) {
 
 Result<Edited> load_edited(Context& context, const std::string& what) {
   RH_TRY(sim::Scenario base, sim::load_scenario(what, context.reporter()));
+  RH_TRY(const pb::Fidelity fidelity, fidelity_of(context, base.document.fidelity()));
+  base.document.set_fidelity(fidelity);
   Edited edited{base, std::move(base), false};
   for (const auto& [option, value] : context.arguments().in_order) {
     if (option != "set" && option != "fault" && option != "patch") continue;

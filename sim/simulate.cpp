@@ -4,6 +4,7 @@
 #include "platforms/model/links.hpp"
 #include "sim/efficiency.hpp"
 #include "sim/fabric/fabric.hpp"
+#include "sim/nccl/messages.hpp"
 #include "sim/nccl/node_graphs.hpp"
 #include "sim/nccl/traffic.hpp"
 #include "sim/outcome/outcome.hpp"
@@ -61,12 +62,19 @@ Result<pb::Outcome> run(const Scenario& scenario, Reporter& reporter) {
       effective_capacities(scenario.document.platform(), links);
   const std::unique_ptr<Fabric> fabric = make_simgrid_fabric(capacities);
   const TrafficOf traffic = [&](const traces::Call& call, uint32_t member) {
-    return models[call.communicator].traffic(call, member);
+    auto out = models[call.communicator].traffic(call, member);
+    if (out) add_hops(context, models[call.communicator], call, member, *out);
+    return out;
   };
   ReplayOptions options;
   options.traffic = traffic;
   options.capacity = capacities;
   options.gpus = gpu_shares(scenario.document, program);
+  if (scenario.document.fidelity() == pb::STEP) {
+    options.messages = [&](const traces::Call& call, uint32_t member) {
+      return message_plan(context, models[call.communicator], call, member);
+    };
+  }
   RH_TRY(Replayed replayed, replay(program, options, *fabric, reporter));
   return make_outcome(scenario, {program, scenario.trace->strings, replayed, models, links});
 }

@@ -52,16 +52,22 @@ RouteId Fabric::add_route(std::span<const LinkWeight> route, RateCap cap) {
 
 void Fabric::keep(LinkId link) { kept_[link] = true; }
 
-void Fabric::push(Timer timer) {
-  const bool first = timers_.empty() || timers_.front() > timer;
-  timers_.push_back(timer);
-  std::push_heap(timers_.begin(), timers_.end(), std::greater<>());
-  if (first && listener_ != nullptr) wake_at(timer.when);
+void Fabric::push(std::vector<Timer>& heap, Timer timer) {
+  const Nanos due = next_timer();
+  heap.push_back(timer);
+  std::push_heap(heap.begin(), heap.end(), std::greater<>());
+  if (listener_ == nullptr) return;
+  if (const Nanos next = next_timer(); due < 0 || next < due) wake_at(next);
 }
 
 void Fabric::timer(Nanos when, uint64_t tag) {
   ++counters_.timers;
-  push({std::max(when, now_), order_++, tag, false});
+  push(timers_, {std::max(when, now_), order_++, tag, false});
+}
+
+void Fabric::soft_timer(Nanos when, uint64_t tag) {
+  ++counters_.timers;
+  push(soft_, {std::max(when, now_), order_++, tag, false});
 }
 
 void Fabric::start(RouteId route, double bytes, uint64_t tag) {
@@ -69,7 +75,7 @@ void Fabric::start(RouteId route, double bytes, uint64_t tag) {
   ++in_flight_;
   counters_.visits += folded_[route].constraints.size();
   if (!(bytes > 0) || folded_[route].constraints.empty()) {
-    push({now_, order_++, tag, true});
+    push(timers_, {now_, order_++, tag, true});
     return;
   }
   route_bytes_[route] += bytes;
@@ -94,16 +100,25 @@ void Fabric::halt(uint64_t mask, uint64_t bits) { halt_flows(mask, bits); }
 void Fabric::stop() {
   stopped_ = true;
   timers_.clear();
+  soft_.clear();
 }
 
-Nanos Fabric::next_timer() const { return timers_.empty() ? -1 : timers_.front().when; }
+Nanos Fabric::next_timer() const {
+  if (soft_.empty()) return timers_.empty() ? -1 : timers_.front().when;
+  const Nanos soft = soft_.front().when + slack_;
+  return timers_.empty() ? soft : std::min(soft, timers_.front().when);
+}
 
-void Fabric::fire_timers(Nanos now) {
-  now_ = std::max(now_, now);
-  while (!timers_.empty() && timers_.front().when <= now_) {
-    const Timer timer = timers_.front();
-    std::pop_heap(timers_.begin(), timers_.end(), std::greater<>());
-    timers_.pop_back();
+void Fabric::drain(Nanos now) {
+  while (true) {
+    const bool hard = !timers_.empty() && timers_.front().when <= now;
+    const bool soft = !soft_.empty() && soft_.front().when <= now;
+    if (!hard && !soft) return;
+    auto& heap = !soft || (hard && soft_.front() > timers_.front()) ? timers_ : soft_;
+    const Timer timer = heap.front();
+    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+    heap.pop_back();
+    now_ = std::max(now_, timer.when);
     if (timer.flow) {
       --in_flight_;
       listener_->on_flow_end(timer.tag);
@@ -111,10 +126,16 @@ void Fabric::fire_timers(Nanos now) {
       listener_->on_timer(timer.tag);
     }
   }
-  if (!timers_.empty()) wake_at(timers_.front().when);
+}
+
+void Fabric::fire_timers(Nanos now) {
+  drain(now);
+  if (const Nanos next = next_timer(); next >= 0) wake_at(next);
 }
 
 void Fabric::end_flow(Nanos now, uint64_t tag) {
+  if (stopped_) return;
+  drain(now);
   if (stopped_) return;
   now_ = std::max(now_, now);
   --in_flight_;
@@ -134,7 +155,7 @@ Result<void> Fabric::run(FabricListener& listener) {
   counters_.constraints = constraints.size();
   if (auto ready = prepare(constraints, folded_); !ready) return ready;
   listener_ = &listener;
-  if (!timers_.empty()) wake_at(timers_.front().when);
+  if (const Nanos next = next_timer(); next >= 0) wake_at(next);
   auto done = run_clock();
   listener_ = nullptr;
   return done;

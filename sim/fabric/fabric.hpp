@@ -70,6 +70,10 @@ class Fabric {
   [[nodiscard]] Nanos now() const { return now_; }
   // Calls on_timer(tag) at `when` (not before now).
   void timer(Nanos when, uint64_t tag);
+  // The same for what starts no flow before `when` + slack: now() will be `when` and everything comes
+  // in order of time, but the clock below need not stop there. Many such timers cost one stop.
+  void soft_timer(Nanos when, uint64_t tag);
+  void set_slack(Nanos slack) { slack_ = slack; }
   // Starts a flow of `bytes` (per unit of weight) now; on_flow_end(tag) when it is through. A flow
   // over a link that is down stands still until the link is up again.
   void start(RouteId route, double bytes, uint64_t tag);
@@ -122,7 +126,7 @@ class Fabric {
 
   void fire_timers(Nanos now);
   void end_flow(Nanos now, uint64_t tag);
-  [[nodiscard]] Nanos next_timer() const;  // -1: none
+  [[nodiscard]] Nanos next_timer() const;  // when fire_timers() is due; -1: never
   [[nodiscard]] bool stopped() const { return stopped_; }
 
  private:
@@ -135,7 +139,9 @@ class Fabric {
       return when != o.when ? when > o.when : order > o.order;
     }
   };
-  void push(Timer timer);
+  void push(std::vector<Timer>& heap, Timer timer);
+  // Handles all timers up to `now` in order.
+  void drain(Nanos now);
 
   std::vector<BytesPerSec> capacities_;
   std::vector<std::vector<LinkWeight>> routes_;
@@ -145,10 +151,11 @@ class Fabric {
   std::vector<FoldedRoute> folded_;
   std::map<LinkId, std::pair<LinkId, uint32_t>> own_constraint_;  // of kept links: and its divisor
   std::vector<double> route_bytes_;
-  std::vector<Timer> timers_;                                     // heap
+  std::vector<Timer> timers_, soft_;                              // heaps
   std::unordered_map<uint64_t, std::vector<RouteId>> route_ids_;  // by hash
   FabricListener* listener_ = nullptr;
   Nanos now_ = 0;
+  Nanos slack_ = 0;
   uint64_t order_ = 0;
   uint64_t in_flight_ = 0;
   bool stopped_ = false;

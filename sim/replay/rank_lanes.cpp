@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/fabric/fabric.hpp"
+#include "sim/replay/starts.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -27,7 +28,7 @@ RankLanes::RankLanes(const RankProgram& program, std::vector<Nanos>& end, bool r
     Lane& lane = lanes_[l];
     lane.cursor = program.lane_begin[l];
     lane.last = program.lane_begin[l + 1];
-    lane.rated = rated && program.on_gpu(l) && lane.last - lane.cursor > calls[l];
+    lane.rated = rated && program.on_gpu(l);
     // A call further down is always waited for: by the other ranks.
     lane.target = calls[l] > 0 ? lane.last : lane.cursor;
     rated_ |= lane.rated;
@@ -223,14 +224,15 @@ Nanos RankLanes::next_wake(Nanos now) const {
   return next;
 }
 
-void RankLanes::rewind(Lane& lane, Nanos now) {
-  const OpId begin = program_.lane_begin[static_cast<size_t>(&lane - lanes_.data())];
+void RankLanes::take_back(uint32_t l, Nanos now) {
+  Lane& lane = lanes_[l];
+  const OpId begin = program_.lane_begin[l];
   while (lane.cursor > begin && end_[lane.cursor - 1] > now) end_[--lane.cursor] = -1;
-  lane.free = 0;
-  for (OpId op = lane.cursor; op > begin; --op) {  // calls of one group end in any order
-    lane.free = std::max(lane.free, end_[op - 1]);
-    if (program_.call[op - 1] == kNoCall) break;
-  }
+}
+
+void RankLanes::resume_at(uint32_t l, Nanos now) {
+  Lane& lane = lanes_[l];
+  lane.free = lane_free(program_, end_, l, lane.cursor);
   lane.state = State::kRunnable;
   const OpId op = lane.cursor;
   if (op == lane.last || program_.call[op] != kNoCall) return;
@@ -258,22 +260,19 @@ void RankLanes::set_rate(Nanos now, Rate rate) {
         if (lane.rated && behind) moved |= advance_lane(l, now, now);
       }
     }
-    std::vector<bool> back(lanes_.size(), false);
-    for (uint32_t l = 0; l < lanes_.size(); ++l) back[l] = lanes_[l].rated;
+    for (Lane& lane : lanes_) lane.back = lane.rated && lane.state != State::kInCall;
     std::erase_if(at_call_, [&](const AtCall& at) {
-      if (!back[at.lane]) return false;
-      if (at.when <= now) back[at.lane] = false;  // it has come
+      Lane& lane = lanes_[at.lane];
+      if (!lane.rated) return false;
+      if (at.when <= now) lane.back = false;  // it has come
       return at.when > now;
     });
     // Ends that lie ahead go first: a lane's start may hang on another lane's.
     for (uint32_t l = 0; l < lanes_.size(); ++l) {
-      Lane& lane = lanes_[l];
-      if (!back[l] || lane.state == State::kInCall) continue;
-      const OpId begin = program_.lane_begin[l];
-      while (lane.cursor > begin && end_[lane.cursor - 1] > now) end_[--lane.cursor] = -1;
+      if (lanes_[l].back) take_back(l, now);
     }
     for (uint32_t l = 0; l < lanes_.size(); ++l) {
-      if (back[l] && lanes_[l].state != State::kInCall) rewind(lanes_[l], now);
+      if (lanes_[l].back) resume_at(l, now);
     }
   }
   rate_ = rate;
@@ -287,9 +286,8 @@ void RankLanes::stop(Nanos now) {
   for (uint32_t l = 0; l < lanes_.size(); ++l) {
     Lane& lane = lanes_[l];
     if (lane.rated || lane.state == State::kInCall) continue;
-    const OpId begin = program_.lane_begin[l];
-    while (lane.cursor > begin && end_[lane.cursor - 1] > now) end_[--lane.cursor] = -1;
-    lane.free = lane.cursor > begin ? end_[lane.cursor - 1] : 0;
+    take_back(l, now);
+    lane.free = lane_free(program_, end_, l, lane.cursor);
   }
 }
 

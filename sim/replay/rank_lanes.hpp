@@ -2,8 +2,8 @@
 // The lanes of one rank: when each operation ends, as far as that can be known without the fabric.
 // An operation ends at max(lane, predecessors) + gap + duration; no event is needed for it.
 //
-// Two kinds of lanes. A firm lane (host threads; streams that hold only calls) runs ahead as far as
-// it can. A rated lane (streams with kernels, when `rated`) is work whose rate changes when a
+// Two kinds of lanes. A firm lane (host threads; all lanes unless `rated`) runs ahead as far as it
+// can. A rated lane (streams, when `rated`) is work whose rate changes when a
 // collective starts or ends beside it or when the GPU changes its clock: it is evaluated only as
 // far as somebody waits for it, what lies after the present is tentative, and set_rate() takes that
 // back and goes on from the middle of the operation that runs. So each operation is visited once,
@@ -79,6 +79,7 @@ class RankLanes {
     uint32_t open = 0;          // operations of the entered group that have not ended
     State state = State::kRunnable;
     bool rated = false;
+    bool back = false;  // while the rate changes: goes back to the present
   };
 
   bool advance_lane(uint32_t l, Nanos now, Nanos limit);
@@ -91,7 +92,9 @@ class RankLanes {
   [[nodiscard]] double rate_of(OpId op) const;
   [[nodiscard]] OpId group_end(const Lane& lane) const;
   [[nodiscard]] Nanos ready(OpId op, Nanos free) const;
-  void rewind(Lane& lane, Nanos now);
+  // What would end after `now` has not; then the lane stands in the middle of what runs.
+  void take_back(uint32_t l, Nanos now);
+  void resume_at(uint32_t l, Nanos now);
 
   const traces::RankProgram& program_;
   std::vector<Nanos>& end_;

@@ -41,6 +41,7 @@ class Evaluator final : public FabricListener, public Stage {
       fabric_.timer(0, tag_of(Tag::kBegin, 0, 0));
     }
     set_up();
+    fabric_.set_slack(shortest_latency());
     for (size_t r = 0; r < lanes_.size(); ++r) settle(r);
     if (auto done = fabric_.run(*this); !done) return tl::unexpected(done.error());
     if (reporter_.interrupted()) return fail(Code::kInterrupted, "stopped");
@@ -102,6 +103,13 @@ class Evaluator final : public FabricListener, public Stage {
     }
   }
 
+  // No flow starts sooner after a rank has come to a call.
+  [[nodiscard]] Nanos shortest_latency() const {
+    Nanos shortest = shapes_.empty() ? 0 : shapes_.front().latency;
+    for (const DeclaredShape& shape : shapes_) shortest = std::min(shortest, shape.latency);
+    return std::max<Nanos>(0, shortest);
+  }
+
   // Advances a rank as far as it goes by itself, and asks to be woken when it can go further.
   void settle(size_t r) {
     RankLanes& lanes = lanes_[r];
@@ -114,7 +122,7 @@ class Evaluator final : public FabricListener, public Stage {
     if (options_.director != nullptr && lanes.done()) next = lanes.last_end();
     if (next > now() && (wake_[r] <= now() || next < wake_[r])) {
       wake_[r] = next;
-      fabric_.timer(next, tag_of(Tag::kWake, 0, r));
+      fabric_.soft_timer(next, tag_of(Tag::kWake, 0, r));
     }
     if (options_.director != nullptr && !ended_[r] && lanes.done() && next <= now()) {
       ended_[r] = true;

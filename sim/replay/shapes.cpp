@@ -39,7 +39,7 @@ class Declarer {
       add(call, member, traffic);
       if (!options_.messages) continue;
       RH_TRY(const MessagePlan plan, options_.messages(call, member));
-      shapes_.back().plan = declare_plan(plan);
+      shapes_.back().plan = declare_plan(plan, call.communicator);
     }
     return std::move(shapes_);
   }
@@ -94,11 +94,12 @@ class Declarer {
     out_.shapes.push_back(std::move(report));
   }
 
-  DeclaredPlan declare_plan(const MessagePlan& plan) {
+  DeclaredPlan declare_plan(const MessagePlan& plan, uint64_t communicator) {
     std::vector<RouteId> routes;
     for (const FlowLoad& load : plan.routes) {
       // The cap is of each connection: an owner of its own.
-      routes.push_back(fabric_.add_route(load.links, {load.cap, (uint64_t{1} << 63) + owners_++}));
+      const uint64_t owner = uint64_t{1} << 63 | communicator << 32 | routes.size();
+      routes.push_back(fabric_.add_route(load.links, {load.cap, owner}));
     }
     DeclaredPlan out;
     const size_t n = plan.messages.size();
@@ -139,7 +140,6 @@ class Declarer {
   Fabric& fabric_;
   Replayed& out_;
   std::vector<DeclaredShape> shapes_;
-  uint64_t owners_ = 0;
 };
 
 }  // namespace

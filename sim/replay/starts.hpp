@@ -3,18 +3,26 @@
 // replay may differ from its duration in the program (it ran beside a collective, the GPU was slow).
 #pragma once
 
-#include "sim/replay/replay.hpp"
+#include <algorithm>
+#include <vector>
+
+#include "traces/program/program.hpp"
 
 namespace rehearse::sim {
+
+using traces::OpId;
 
 // When the lane before `op` had ended: 0 for the first of a lane. Calls of one group end in any
 // order.
 [[nodiscard]] inline Nanos lane_free(const traces::RankProgram& rank, const std::vector<Nanos>& end,
                                      traces::LaneId lane, OpId op) {
-  Nanos free = 0;
-  for (OpId before = op; before > rank.lane_begin[lane]; --before) {
-    free = free > end[before - 1] ? free : end[before - 1];
-    if (rank.call[before - 1] == traces::kNoCall) break;
+  if (op == rank.lane_begin[lane]) return 0;
+  Nanos free = end[--op];
+  if (rank.call[op] == traces::kNoCall) return free;
+  const uint64_t group = rank.calls[rank.call[op]].group;
+  while (group != 0 && op > rank.lane_begin[lane] && rank.call[op - 1] != traces::kNoCall &&
+         rank.calls[rank.call[op - 1]].group == group) {
+    free = std::max(free, end[--op]);
   }
   return free;
 }
@@ -24,7 +32,7 @@ namespace rehearse::sim {
 [[nodiscard]] inline Nanos start_of(const traces::RankProgram& rank, const std::vector<Nanos>& end,
                                     traces::LaneId lane, OpId op) {
   Nanos ready = lane_free(rank, end, lane, op);
-  for (OpId before : rank.predecessors(op)) ready = ready > end[before] ? ready : end[before];
+  for (OpId before : rank.predecessors(op)) ready = std::max(ready, end[before]);
   return ready + rank.gap[op];
 }
 

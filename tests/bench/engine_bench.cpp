@@ -143,6 +143,7 @@ Timed replay_on(const Cluster& cluster, const traces::Program& program, Engine e
 
 // In a child, because SimGrid has one engine per process and so that memory starts afresh.
 Timed in_own_process(const std::function<Timed()>& work) {
+  std::fflush(stdout);  // or the child prints it again
   SilentReporter silent;
   const std::string bytes = take(in_child(
       [&](Reporter&) -> Result<std::string> {

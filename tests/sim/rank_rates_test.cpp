@@ -2,6 +2,7 @@
 // Kernels beside collectives, and what directors do to running ranks.
 #include <catch2/catch.hpp>
 
+#include "base/random.hpp"
 #include "sim/replay/replay.hpp"
 #include "tests/sim/small_trace.hpp"
 
@@ -189,6 +190,63 @@ TEST_CASE("a director without acts changes nothing", "[sim][replay]") {
   CHECK(directed->end == plain->end);
   CHECK(directed->arrival == plain->arrival);
   CHECK(directed->end_time == plain->end_time);
+}
+
+TEST_CASE("going back to the present and on again changes no end", "[sim][replay]") {
+  // Contention too weak to be seen: every arrival and departure changes the rate of all lanes, and
+  // all ends must be those of a run without.
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Random random(seed, "rank_rates_test");
+    SmallTrace small(4);
+    for (int i = 0; i < 30; ++i) {
+      const auto a = static_cast<uint32_t>(random.below(4));
+      const auto b = (a + 1 + static_cast<uint32_t>(random.below(3))) % 4;
+      switch (random.below(5)) {
+        case 0:
+          small.all_reduce({0, 1, 2, 3}, static_cast<Bytes>(1 + random.below(100'000)));
+          break;
+        case 1:
+          small.all_reduce({std::min(a, b), std::max(a, b)},
+                           static_cast<Bytes>(1 + random.below(50'000)));
+          break;
+        case 2:
+          small.send(a, b, static_cast<Bytes>(1 + random.below(20'000)));
+          break;
+        default:
+          for (uint32_t r = 0; r < 4; ++r) {
+            small.kernel(r, static_cast<Nanos>(1 + random.below(60'000)));
+          }
+      }
+    }
+    const auto program = program_of(small);
+    const auto plain = run(program);
+    const auto rated = run(program, {4'000'000'000});
+    REQUIRE(plain);
+    REQUIRE(rated);
+    INFO("seed " << seed);
+    CHECK(rated->completed == plain->completed);
+    CHECK(rated->end == plain->end);
+    CHECK(rated->arrival == plain->arrival);
+  }
+}
+
+TEST_CASE("the same replay three times gives the same", "[sim][replay]") {
+  SmallTrace small(4);
+  for (int i = 0; i < 10; ++i) {
+    for (uint32_t r = 0; r < 4; ++r) small.kernel(r, (10 + 3 * r) * kUs);
+    small.all_reduce({0, 1, 2, 3}, 40'000);
+    small.exchange(0, 3, 7000);
+  }
+  const auto program = program_of(small);
+  const auto first = run(program, {80});
+  REQUIRE(first);
+  for (int again = 0; again < 2; ++again) {
+    const auto next = run(program, {80});
+    REQUIRE(next);
+    CHECK(next->end == first->end);
+    CHECK(next->arrival == first->arrival);
+    CHECK(next->link_bytes == first->link_bytes);
+  }
 }
 
 TEST_CASE("a rank that stops leaves the others waiting in its calls", "[sim][replay]") {
