@@ -58,9 +58,31 @@ int open_special(const fs::path& target) {
   return ::open(target.c_str(), O_WRONLY | O_CLOEXEC);
 }
 
-// The numbered name is taken with O_EXCL, so two writers never share one.
+// Has the open file a name yet?
+bool is_named(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) != 0 || status.st_nlink > 0;
+}
+
+std::string descriptor_path(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
+// Where the file system can, a temporary has no name until it is whole: a writer that is killed leaves nothing. It
+// is given one by link_unnamed(). -1: this place cannot.
+int open_unnamed(const fs::path& folder) {
+  const int fd = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd >= 0 && ::access(descriptor_path(fd).c_str(), F_OK) != 0) {
+    ::close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+// The numbered name is taken with O_EXCL, so two writers never share one. A file without a name takes one when it is
+// linked.
 std::pair<int, fs::path> open_temporary(const fs::path& target) {
   const std::string name = target.filename().string().substr(0, kMaxNameInTemporary);
+  const int unnamed = open_unnamed(folder_of(target));
+  if (unnamed >= 0) return {unnamed, folder_of(target) / fmt::format(".{}.tmp-000000", name)};
   for (int i = 0; i < kMaxTemporaries; ++i) {
     const fs::path path = folder_of(target) / fmt::format(".{}.tmp-{:06}", name, i);
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -68,6 +90,20 @@ std::pair<int, fs::path> open_temporary(const fs::path& target) {
   }
   errno = EEXIST;
   return {-1, target};
+}
+
+// Gives the file a name beside the target, the first that is free; errno says why not.
+bool link_unnamed(int fd, const fs::path& target, fs::path& temporary) {
+  const std::string name = target.filename().string().substr(0, kMaxNameInTemporary);
+  for (int i = 0; i < kMaxTemporaries; ++i) {
+    temporary = folder_of(target) / fmt::format(".{}.tmp-{:06}", name, i);
+    if (::linkat(AT_FDCWD, descriptor_path(fd).c_str(), AT_FDCWD, temporary.c_str(),
+                 AT_SYMLINK_FOLLOW) == 0) {
+      return true;
+    }
+    if (errno != EEXIST) return false;
+  }
+  return false;
 }
 
 void sync_folder(const fs::path& folder) {
@@ -143,7 +179,11 @@ AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
 AtomicFile::~AtomicFile() { discard(); }
 
 void AtomicFile::discard() noexcept {
-  if (file_ != nullptr) std::fclose(std::exchange(file_, nullptr));
+  if (file_ != nullptr) {
+    // A file that never had a name goes with its descriptor; the name may be another writer's.
+    if (!temporary_.empty() && !is_named(::fileno(file_))) temporary_.clear();
+    std::fclose(std::exchange(file_, nullptr));
+  }
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
   temporary_.clear();
 }
@@ -174,6 +214,13 @@ Result<void> AtomicFile::publish() {
   if (std::fflush(file_) != 0) return io_error("cannot write", target_, errno);
   const bool direct = temporary_.empty();
   if (!direct && ::fsync(::fileno(file_)) != 0) return io_error("cannot write", target_, errno);
+  if (!direct && !is_named(::fileno(file_))) {
+    if (!link_unnamed(::fileno(file_), target_, temporary_)) {
+      const int error = errno;
+      temporary_.clear();
+      return io_error("cannot name the finished file", target_, error);
+    }
+  }
   if (std::fclose(std::exchange(file_, nullptr)) != 0) {
     return io_error("cannot write", target_, errno);
   }

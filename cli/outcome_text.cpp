@@ -167,6 +167,50 @@ std::string communicators(const pb::Outcome& outcome, const Terminal& terminal) 
   return out;
 }
 
+// What decides how long the run takes, and what would be gained without it.
+std::string critical_path(const pb::Outcome& outcome, const Terminal& terminal) {
+  if (outcome.critical_path().operations().empty()) return "";
+  Table table({{"critical path"},
+               {"share", Align::kRight},
+               {"a step is shorter without it by", Align::kRight}});
+  const auto add = [&](const auto& rows, int most) {
+    for (int i = 0; i < std::min(most, rows.size()); ++i) {
+      const pb::Blame& row = rows[i];
+      table.add({row.name(), fmt::format("{:.1f} %", 100 * row.share()),
+                 row.has_saving_ns() ? format_duration(row.saving_ns()) : ""});
+    }
+  };
+  add(outcome.critical_path().operations(), 5);
+  add(outcome.critical_path().links(), 2);
+  add(outcome.critical_path().ranks(), 2);
+  return "\n" + table.text(terminal);
+}
+
+// The rank whose memory is fullest.
+std::string memory(const pb::Outcome& outcome, const Terminal& terminal) {
+  const pb::RankMemory* fullest = nullptr;
+  const auto filled = [](const pb::RankMemory& rank) {
+    return rank.capacity() > 0
+               ? static_cast<double>(rank.peak()) / static_cast<double>(rank.capacity())
+               : 0.0;
+  };
+  for (const pb::RankMemory& rank : outcome.memory().ranks()) {
+    if (fullest == nullptr || filled(rank) > filled(*fullest)) fullest = &rank;
+  }
+  if (fullest == nullptr) return "";
+  Table table({{fmt::format("memory of rank {}", fullest->rank())},
+               {"bytes", Align::kRight},
+               {"share", Align::kRight}});
+  table.add(
+      {"peak", format_bytes(fullest->peak()), share_of(fullest->peak(), fullest->capacity())});
+  for (int i = 0; i < std::min(4, fullest->parts_size()); ++i) {
+    const pb::MemoryPart& part = fullest->parts(i);
+    table.add({"  " + part.name(), format_bytes(part.bytes()),
+               share_of(part.bytes(), fullest->capacity())});
+  }
+  return "\n" + table.text(terminal);
+}
+
 std::string links(const pb::Outcome& outcome, const Terminal& terminal) {
   if (outcome.links().empty()) return "";
   Table table({{"busiest links"}, {"bytes", Align::kRight}, {"use", Align::kRight}});
@@ -238,6 +282,9 @@ std::string outcome_head(const pb::Outcome& outcome, const Terminal& terminal) {
   for (const auto& culprit : outcome.culprits()) {
     table.add({"  culprit", fmt::format("{}: {}", place_of(culprit), culprit.why())});
   }
+  if (outcome.verdict() == pb::HANG) {
+    table.add({"  last progress", format_duration(outcome.last_progress_ns())});
+  }
   if (outcome.has_first_failure()) {
     const auto& f = outcome.first_failure();
     table.add({"  first failure",
@@ -253,7 +300,8 @@ std::string outcome_head(const pb::Outcome& outcome, const Terminal& terminal) {
 
 std::string outcome_text(const pb::Outcome& outcome, const Terminal& terminal) {
   return outcome_head(outcome, terminal) + breakdown(outcome, terminal) + waits(outcome, terminal) +
-         communicators(outcome, terminal) + links(outcome, terminal) + findings(outcome, terminal);
+         critical_path(outcome, terminal) + communicators(outcome, terminal) +
+         links(outcome, terminal) + memory(outcome, terminal) + findings(outcome, terminal);
 }
 
 }  // namespace rehearse::cli

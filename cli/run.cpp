@@ -55,7 +55,18 @@ Result<int> run_run(Context& context) {
     if (auto good = check_expected(expected); !good) return tl::unexpected(std::move(good).error());
   }
   RH_TRY(const Edited edited, load_edited(context, context.inputs().front()));
-  RH_TRY(const pb::Outcome outcome, simulate_edited(edited, context.reporter()));
+  const bool timeline = context.has("timeline");
+  RH_TRY(pb::Outcome outcome,
+         simulate_edited(edited, timeline ? sim::Detail::kTimeline : sim::Detail::kSummary,
+                         context.reporter()));
+  if (timeline) {
+    const std::string text = to_json(outcome.timeline()).dump() + "\n";
+    if (auto written = write_file(context.get<std::string>("timeline"), text, context.overwrite());
+        !written) {
+      return tl::unexpected(std::move(written).error());
+    }
+    outcome.clear_timeline();
+  }
   context.show(edited.changed.findings);
   auto done = context.json()
                   ? context.print(to_json(outcome))
@@ -89,6 +100,8 @@ Verb run_verb() {
     add("expect", po::value<std::string>()->value_name("VERDICT"),
         "exit code 1 unless the run ends so: completed, hang, crash, "
         "wrong-semantics, rejected");
+    add("timeline", po::value<std::string>()->value_name("FILE"),
+        "also write when every operation of every rank ran, as JSON in columns");
     add("list", "the shipped scenarios");
   };
   verb.writes = Writes::kFile;
@@ -99,7 +112,12 @@ Verb run_verb() {
                     "the same with half the network on one node"},
                    {"./rehearse run ddp-16 --patch 'skip-collective: {rank: 3, nth: 5}' "
                     "--expect hang",
-                    "one rank leaves out a collective"}};
+                    "one rank leaves out a collective"},
+                   {"./rehearse run gpt-32 --patch 'steps: 4' --patch '{set: "
+                    "{\"platform.nodes[1].nics[*].bandwidth\": 50Gbps}, from: 1s, until: 2s}'",
+                    "slow ports on one node for a second in a longer run"},
+                   {"./rehearse run ddp-16 --patch 'grow-data-parallel: 8' --timeline grown.json",
+                    "the job on 128 GPUs, with the time of every operation"}};
   verb.run = run_run;
   return verb;
 }

@@ -90,7 +90,11 @@ Result<Edited> load_edited(Context& context, const std::string& what) {
 }
 
 Result<pb::Outcome> simulate_edited(const Edited& edited, Reporter& reporter) {
-  RH_TRY(pb::Outcome outcome, sim::simulate(edited.changed, reporter));
+  return simulate_edited(edited, sim::Detail::kSummary, reporter);
+}
+
+Result<pb::Outcome> simulate_edited(const Edited& edited, sim::Detail detail, Reporter& reporter) {
+  RH_TRY(pb::Outcome outcome, sim::simulate(edited.changed, detail, reporter));
   if (edited.differs) {
     RH_TRY(const pb::Outcome base, sim::simulate(edited.base, reporter));
     if (base.has_step_time_ns()) *outcome.mutable_baseline_step_time_ns() = base.step_time_ns();

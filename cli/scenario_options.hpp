@@ -8,6 +8,7 @@
 #include "faults/fault_catalogue.hpp"
 #include "sim/proto/outcome.pb.h"
 #include "sim/scenario/scenario.hpp"
+#include "sim/simulate.hpp"
 
 namespace rehearse::cli {
 
@@ -29,5 +30,7 @@ struct Edited {
 // Simulates `changed`; when it differs, `base` too for its step times. Schema, version and symptom
 // are filled in.
 [[nodiscard]] Result<pb::Outcome> simulate_edited(const Edited& edited, Reporter& reporter);
+[[nodiscard]] Result<pb::Outcome> simulate_edited(const Edited& edited, sim::Detail detail,
+                                                  Reporter& reporter);
 
 }  // namespace rehearse::cli

@@ -83,8 +83,9 @@ TerminalReporter::~TerminalReporter() { clear(); }
 void TerminalReporter::progress(std::string_view what, uint64_t done, uint64_t total) {
   if (talk_ == Talk::kQuiet || !terminal_.is_terminal()) return;
   const auto now = Clock::now();
-  if (what != what_) {
-    what_ = what;
+  // "collectives, 1.2 s simulated": what comes after the comma moves on with the work.
+  if (const std::string_view unit = what.substr(0, what.find(',')); unit != what_) {
+    what_ = unit;
     begin_ = last_ = now;
     return;  // what is done within a moment needs no bar
   }
@@ -121,8 +122,10 @@ std::string progress_line(std::string_view what, uint64_t done, uint64_t total, 
   if (done > 0 && done < total && seconds > 1) {
     tail += fmt::format(" {:.0f} s left", std::ceil(seconds / share - seconds));
   }
+  const size_t comma = what.find(',');
   const std::string head =
-      fmt::format("{} {} of {}", what, format_count(done), format_count(total));
+      fmt::format("{} {} of {}{}", what.substr(0, comma), format_count(done), format_count(total),
+                  comma == what.npos ? "" : what.substr(comma));
   const int room = std::min(40, width - display_width(head) - display_width(tail) - 5);
   if (room < 8) return fmt::format("{} {}", head, tail);
   const int filled = static_cast<int>(share * room);

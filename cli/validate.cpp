@@ -10,6 +10,7 @@
 #include "cli/context.hpp"
 #include "cli/table.hpp"
 #include "cli/validate_nccl_log.hpp"
+#include "cli/validate_replay.hpp"
 #include "cli/verbs.hpp"
 #include "validation/nccl_vectors.hpp"
 
@@ -63,6 +64,7 @@ Result<int> run_validate(Context& context) {
   if (words[0] == "nccl-tests") {
     return validate_nccl_tests(context, {words.begin() + 1, words.end()});
   }
+  if (words[0] == "replay") return validate_replay(context);
   if (!context.has("vectors")) {
     return fail(Code::kUsage, "--vectors is missing: the folder of nccl_*.csv", "validate nccl",
                 "rehearse validate --help");
@@ -82,15 +84,24 @@ Verb validate_verb() {
   verb.details =
       "`nccl` recomputes NCCL's own cost tables and decisions (algorithm, protocol, channels, "
       "threads) from nccl_shapes.csv, nccl_tuning_table.csv and nccl_choice.csv and lists what "
-      "differs. `nccl-log` compares channels, transports, rings, tuning tables and the logged "
-      "choices of NCCL logs with our decisions for the same ranks. `nccl-tests` predicts the time of every row of nccl-tests tables (as printed, or "
-      "collected in a CSV file) from data sheets and model alone and reports per hardware where it "
-      "is off and by how much. The platform is --platform, else the one that "
+      "differs.\n\n"
+      "`nccl-log` compares channels, transports, rings, tuning tables and the logged choices of "
+      "NCCL logs with our decisions for the same ranks on a platform.\n\n"
+      "`nccl-tests` predicts the time of every row of nccl-tests tables (as printed, or collected "
+      "in a CSV file) from data sheets and model alone and reports per hardware where it is off "
+      "and by how much. The platform is --platform, else the one that "
       "validation/figures/nccl_tests_hardware.yaml names for the GPU, else the catalogue's "
-      "nearest. Exit "
-      "code 1 when something differs or the median error is above its target.";
-  verb.positionals = {{"WHAT", "which model", Count::kOne, {"nccl", "nccl-log", "nccl-tests"}},
-                      {"FILE", "nccl-log: logs, or a .rtrace with some; nccl-tests: tables", Count::kAny, {}}};
+      "nearest.\n\n"
+      "`replay` replays a recorded job (the files or the folder of all its ranks, any format that "
+      "import knows) as recorded, without the recorded times of NCCL's kernels, and compares step "
+      "times and every collective's start and end with what was measured, beside a naive sum of "
+      "kernels.\n\n"
+      "Exit code 1 when something differs, the median error is above its target, or a replayed "
+      "step is off by more than 3 %.";
+  verb.positionals = {
+      {"WHAT", "which model", Count::kOne, {"nccl", "nccl-log", "nccl-tests", "replay"}},
+      {"FILE", "nccl-log: logs; nccl-tests: tables; replay: files or folder of one job",
+       Count::kAny, {}}};
   verb.options = [](po::options_description& options) {
     auto add = options.add_options();
     add("vectors", po::value<std::string>()->value_name("DIR"),
@@ -116,7 +127,9 @@ Verb validate_verb() {
       {"./rehearse validate nccl-log tests/corpus/nccl_log/h100-2gpu.log --platform hgx-h100",
        "a log of two H100 against our decisions"},
       {"./rehearse validate nccl-tests tests/golden/nccl_tests/all_reduce.txt --platform hgx-h100",
-       "a table that all_reduce_perf printed"}};
+       "a table that all_reduce_perf printed"},
+      {"./rehearse synth resnet50 --dp 8 -o resnet.rtrace", "a job of 8 ranks"},
+      {"./rehearse validate replay resnet.rtrace", "how far its replay is from its own times"}};
   verb.run = run_validate;
   return verb;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/simulate.hpp"
 
+#include <algorithm>
+
 #include "platforms/model/links.hpp"
 #include "sim/efficiency.hpp"
 #include "sim/fabric/fabric.hpp"
@@ -9,7 +11,11 @@
 #include "sim/nccl/traffic.hpp"
 #include "sim/outcome/outcome.hpp"
 #include "sim/replay/replay.hpp"
+#include "sim/scenario/grow.hpp"
+#include "sim/scenario/timed.hpp"
 #include "sim/scenario/transform.hpp"
+#include "sim/schedule_director.hpp"
+#include "sim/storage_traffic.hpp"
 #include "sim/worker.hpp"
 #include "traces/program/program.hpp"
 
@@ -43,27 +49,89 @@ std::vector<GpuShare> gpu_shares(const pb::Scenario& scenario, const traces::Pro
   return out;
 }
 
-Result<pb::Outcome> run(const Scenario& scenario, Reporter& reporter) {
+// Ranks that were recorded on one clock begin when they began: who is late at the start is waited for.
+void keep_start_skew(const traces::Trace& trace, traces::Program& program) {
+  Nanos first = INT64_MAX, shortest = INT64_MAX;
+  for (const traces::RankTrace& rank : trace.ranks) {
+    if (rank.ops.size() == 0) return;
+    const Nanos begin = rank.ops.start.front();
+    first = std::min(first, begin);
+    shortest = std::min(shortest, rank.ops.start.back() - begin);
+  }
+  for (const traces::RankTrace& rank : trace.ranks) {
+    // Recordings that do not overlap are of different times or clocks: their starts say nothing.
+    if (rank.ops.start.front() - first > shortest) return;
+  }
+  for (size_t r = 0; r < program.ranks.size(); ++r) {
+    traces::RankProgram& rank = program.ranks[r];
+    const Nanos late = trace.ranks[r].ops.start.front() - first;
+    for (size_t l = 0; l < rank.lanes.size(); ++l) {
+      const traces::OpId op = rank.lane_begin[l];
+      if (op < rank.lane_begin[l + 1] && rank.predecessors(op).empty()) rank.gap[op] += late;
+    }
+  }
+}
+
+Result<pb::Outcome> run(const Scenario& scenario, Detail detail, Reporter& reporter) {
+  pb::Outcome outcome;
+  auto done = replay_here(scenario, reporter, [&](const Evidence& evidence) {
+    outcome = make_outcome(scenario, evidence);
+    if (detail == Detail::kTimeline) fill_timeline(evidence, *outcome.mutable_timeline());
+  });
+  if (!done) return tl::unexpected(done.error());
+  return outcome;
+}
+
+}  // namespace
+
+Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
+                         const std::function<void(const Evidence&)>& look) {
   RH_TRY(traces::Program program, traces::build_program(*scenario.trace));
+  keep_start_skew(*scenario.trace, program);
   apply_gpu_speeds(scenario, program);
   for (const pb::Patch& patch : scenario.transforms) {
-    if (auto done = transform(program, patch); !done) return tl::unexpected(done.error());
+    if (auto done = transform(program, patch); !done) return done;
   }
+  RH_TRY(const std::vector<bool> grew, grow_communicators(scenario, program));
   RH_TRY(platforms::Links links, platforms::Links::build(scenario.document.platform()));
   NodeGraphCache cache(scenario.document.platform());
   const ModelContext context{scenario.document.platform(), links, scenario.document.launch(),
                              &cache};
   std::vector<CommunicatorModel> models;
-  for (const traces::Communicator& communicator : program.communicators) {
+  std::vector<std::vector<CommunicatorModel>> copies;  // of communicators that exist per replica
+  for (size_t c = 0; c < program.communicators.size(); ++c) {
+    const traces::Communicator& communicator = program.communicators[c];
     RH_TRY(CommunicatorModel model, CommunicatorModel::create(context, communicator));
     models.push_back(std::move(model));
+    copies.emplace_back();
+    const bool stored = communicator.backend == kStorageBackend;
+    for (uint32_t j = 1; j < scenario.replicas && !grew[c] && !stored; ++j) {
+      RH_TRY(
+          CommunicatorModel copy,
+          CommunicatorModel::create(context, replica_of(communicator, j, scenario.replica_ranks)));
+      copies.back().push_back(std::move(copy));
+    }
   }
   const std::vector<BytesPerSec> capacities =
       effective_capacities(scenario.document.platform(), links);
+  RH_TRY(const Schedule schedule, schedule_of(scenario, links, capacities));
   const std::unique_ptr<Fabric> fabric = make_simgrid_fabric(capacities);
-  const TrafficOf traffic = [&](const traces::Call& call, uint32_t member) {
-    auto out = models[call.communicator].traffic(call, member);
-    if (out) add_hops(context, models[call.communicator], call, member, *out);
+  const TrafficOf traffic = [&](const traces::Call& call, uint32_t member) -> Result<CallTraffic> {
+    const traces::Communicator& communicator = program.communicators[call.communicator];
+    const Bytes bytes = std::max(call.bytes_in, call.bytes_out);
+    const bool stored = communicator.backend == kStorageBackend;
+    RH_TRY(CallTraffic out, stored ? storage_traffic(context, communicator, bytes)
+                                   : models[call.communicator].traffic(call, member));
+    if (!stored) add_hops(context, models[call.communicator], call, member, out);
+    for (uint32_t j = 1; stored && j < scenario.replicas; ++j) {
+      RH_TRY(CallTraffic copy,
+             storage_traffic(context, replica_of(communicator, j, scenario.replica_ranks), bytes));
+      add_traffic(out, copy);
+    }
+    for (const CommunicatorModel& model : copies[call.communicator]) {
+      RH_TRY(CallTraffic copy, model.traffic(call, member));
+      add_traffic(out, copy);
+    }
     return out;
   };
   ReplayOptions options;
@@ -75,16 +143,21 @@ Result<pb::Outcome> run(const Scenario& scenario, Reporter& reporter) {
       return message_plan(context, models[call.communicator], call, member);
     };
   }
+  ScheduleDirector director(schedule, program);
+  if (!schedule.empty()) options.director = &director;
   RH_TRY(Replayed replayed, replay(program, options, *fabric, reporter));
-  return make_outcome(scenario, {program, scenario.trace->strings, replayed, models, links});
+  look({program, scenario.trace->strings, replayed, models, links, traffic, schedule});
+  return {};
 }
 
-}  // namespace
-
 Result<pb::Outcome> simulate(const Scenario& scenario, Reporter& reporter) {
+  return simulate(scenario, Detail::kSummary, reporter);
+}
+
+Result<pb::Outcome> simulate(const Scenario& scenario, Detail detail, Reporter& reporter) {
   RH_TRY(std::string bytes, in_child(
                                 [&](Reporter& inner) -> Result<std::string> {
-                                  RH_TRY(pb::Outcome outcome, run(scenario, inner));
+                                  RH_TRY(pb::Outcome outcome, run(scenario, detail, inner));
                                   return outcome.SerializeAsString();
                                 },
                                 reporter));

@@ -4,8 +4,11 @@
 // process is left untouched; call it as often as needed.
 #pragma once
 
+#include <functional>
+
 #include "base/error.hpp"
 #include "base/reporter.hpp"
+#include "sim/outcome/outcome.hpp"
 #include "sim/proto/outcome.pb.h"
 #include "sim/scenario/scenario.hpp"
 
@@ -14,5 +17,14 @@ namespace rehearse::sim {
 // verdict, step times, culprits, waits, breakdown, links, communicators and findings are filled;
 // `symptom` is left to the classifier (faults/symptoms), which sees only the outcome.
 [[nodiscard]] Result<pb::Outcome> simulate(const Scenario& scenario, Reporter& reporter);
+// kTimeline: every operation's times too (Outcome.timeline), some bytes for each.
+enum class Detail { kSummary, kTimeline };
+[[nodiscard]] Result<pb::Outcome> simulate(const Scenario& scenario, Detail detail,
+                                           Reporter& reporter);
+
+// Replays a scenario in this process and shows `look` what came out; for those that fork themselves
+// (sim/worker.hpp), once per process.
+[[nodiscard]] Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
+                                       const std::function<void(const Evidence&)>& look);
 
 }  // namespace rehearse::sim

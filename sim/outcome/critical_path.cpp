@@ -2,12 +2,14 @@
 // Walked backwards from the operation that ended last. Before an operation comes whatever released
 // it: its lane, a predecessor, or, for a call, the member that arrived last. The time between is
 // blamed on the operation; the transfer of a call is blamed on the call and on the link that bounds
-// it.
+// it. For each the run is timed once more without it (retimed.hpp): what is on the path is not always
+// what would be saved, because another path is nearly as long.
 #include <algorithm>
 #include <map>
 #include <string>
 
 #include "sim/outcome/outcome.hpp"
+#include "sim/outcome/retimed.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -16,6 +18,9 @@ using traces::kNoCall;
 using traces::RankProgram;
 
 constexpr int kShown = 12;  // rows per table
+// Operations that may be looked at again to say what would be saved.
+constexpr size_t kMostVisits = 8'000'000;
+constexpr size_t kMostOperations = 2'000'000;  // a larger run is not timed again
 
 bool same_group(const RankProgram& rank, OpId a, OpId b) {
   if (rank.call[a] == kNoCall || rank.call[b] == kNoCall) return false;
@@ -39,6 +44,61 @@ void fill(const std::map<std::string, Nanos>& blame, Nanos length,
   }
 }
 
+constexpr const char* kHost = "host";
+
+std::string call_name(const Evidence& evidence, const Meeting& meeting) {
+  return std::string(name_of(meeting.call.collective)) + " " +
+         evidence.program.communicators[meeting.communicator].description;
+}
+
+std::string rank_name(const RankProgram& rank) { return "rank " + std::to_string(rank.rank); }
+
+// By how much a step would be shorter, on average, without each row.
+void fill_savings(const Evidence& evidence, Nanos latest, pb::CriticalPath& path) {
+  const Nanos steps = std::max<Nanos>(1, evidence.program.steps);
+  const size_t operations = evidence.program.operations();
+  size_t budget =
+      operations > 0 && operations <= kMostOperations ? kMostVisits / operations : 0;
+  if (budget == 0) return;
+  const Retimed run(evidence);
+  const auto tell = [&](pb::Blame& row, const Retimed::Without& without) {
+    if (budget == 0) return;
+    --budget;
+    row.set_saving_ns(std::max<Nanos>(0, latest - run.end(without)) / steps);
+  };
+  const auto& meetings = evidence.replayed.meetings;
+  const auto on_host = [&](const RankProgram& rank, OpId op) {
+    const auto lane = std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), op) -
+                      rank.lane_begin.begin() - 1;
+    return !rank.on_gpu(static_cast<traces::LaneId>(lane));
+  };
+  const int rows = std::max({path.operations_size(), path.ranks_size(), path.links_size()});
+  for (int i = 0; i < rows; ++i) {
+    if (i < path.operations_size()) {
+      const std::string name = path.operations(i).name();
+      tell(*path.mutable_operations(i),
+           {[&](size_t r, OpId op) {
+              const RankProgram& rank = evidence.program.ranks[r];
+              return on_host(rank, op) ? name == kHost : evidence.names.at(rank.name[op]) == name;
+            },
+            [&](uint32_t id) { return call_name(evidence, meetings[id]) == name; }});
+    }
+    if (i < path.ranks_size()) {
+      const std::string name = path.ranks(i).name();
+      size_t who = 0;
+      while (rank_name(evidence.program.ranks[who]) != name) ++who;
+      tell(*path.mutable_ranks(i), {[who](size_t r, OpId) { return r == who; }, {}});
+    }
+    if (i < path.links_size()) {
+      const LinkId link = evidence.links.find(path.links(i).name());
+      tell(*path.mutable_links(i),
+           {{}, [&, link](uint32_t id) {
+              return evidence.replayed.shapes[evidence.replayed.shape_of[id]].bottleneck == link;
+            }});
+    }
+  }
+}
+
 }  // namespace
 
 void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
@@ -59,7 +119,7 @@ void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
   std::map<std::string, Nanos> operations, ranks, links;
   const auto blame = [&](const std::string& name, Nanos time) {
     operations[name] += time;
-    ranks["rank " + std::to_string(evidence.program.ranks[r].rank)] += time;
+    ranks[rank_name(evidence.program.ranks[r])] += time;
   };
   Nanos at = latest;
   while (true) {
@@ -72,8 +132,7 @@ void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
       const Nanos since = ahead ? replayed.arrival[r][rank->call[op]] : meeting.last_arrival;
       const Nanos moving = at - since;
       const uint32_t shape = replayed.shape_of[id];
-      operations[std::string(name_of(meeting.call.collective)) + " " +
-                 evidence.program.communicators[meeting.communicator].description] += moving;
+      operations[call_name(evidence, meeting)] += moving;
       if (const LinkId link = replayed.shapes[shape].bottleneck; link != platforms::kNoLink) {
         links[evidence.links[link].name] += moving;
       }
@@ -102,7 +161,7 @@ void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
       }
     }
     const bool host = !rank->on_gpu(static_cast<traces::LaneId>(lane));
-    blame(host ? "host" : evidence.names.at(rank->name[op]), at - released);
+    blame(host ? kHost : evidence.names.at(rank->name[op]), at - released);
     if (before == UINT32_MAX) break;
     op = before;
     at = released;
@@ -112,6 +171,7 @@ void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
   fill(operations, latest, *path.mutable_operations());
   fill(ranks, latest, *path.mutable_ranks());
   fill(links, latest, *path.mutable_links());
+  fill_savings(evidence, latest, path);
 }
 
 }  // namespace rehearse::sim

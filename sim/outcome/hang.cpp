@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run has stopped when no lane can go on and no flow moves. Every rank that sits in a call waits
 // for the members that are not there. To blame are, in this order:
-//   1. members whose program holds no such call, or fewer calls on that communicator than the
-//   others (they
-//      have skipped one and are out of step): they would never have come in time;
-//   2. members that disagree with the others about type or size;
-//   3. links that are down under a call whose members are all there;
-//   4. else the ranks of a cycle in the waits-for graph (each waits for the next).
+//   1. ranks that have stopped, as far as somebody waits for them;
+//   2. members whose program holds no such call, or fewer calls on that communicator than the
+//      others (they have skipped one and are out of step): they would never have come in time;
+//   3. members that disagree with the others about type or size;
+//   4. links that are down under a call whose members are all there;
+//   5. else the ranks of a cycle in the waits-for graph (each waits for the next).
 // Ranks that merely wait for those are victims.
 #include <fmt/format.h>
 
@@ -16,8 +16,8 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "sim/outcome/loads.hpp"
 #include "sim/outcome/outcome.hpp"
-#include "sim/outcome/watchdog.hpp"
 #include "sim/replay/agreement.hpp"
 
 namespace rehearse::sim {
@@ -197,9 +197,40 @@ std::vector<uint32_t> cycle(const std::vector<std::set<uint32_t>>& waits_for) {
 
 }  // namespace
 
-void fill_hang(const Evidence& evidence, const pb::Launch& launch, pb::Outcome& out) {
+Nanos last_progress(const Evidence& evidence) {
+  const Replayed& replayed = evidence.replayed;
+  Nanos latest = 0;
+  for (const auto& ends : replayed.end) {
+    for (Nanos end : ends) latest = std::max(latest, end);
+  }
+  for (const auto& arrivals : replayed.arrival) {
+    for (Nanos arrival : arrivals) latest = std::max(latest, arrival);
+  }
+  if (evidence.schedule.outages.empty()) return latest;
+  // A transfer moved until its link went down.
+  const std::vector<ShapeLoad> loads = shape_loads(evidence);
+  for (size_t id = 0; id < replayed.meetings.size(); ++id) {
+    const Meeting& meeting = replayed.meetings[id];
+    if (meeting.end >= 0 || meeting.arrived == 0 || meeting.arrived < meeting.expected) continue;
+    const ShapeLoad& load = loads[replayed.shape_of[id]];
+    Nanos stood = Outage::kForever;
+    for (const Outage& outage : evidence.schedule.outages) {
+      if (outage.until != Outage::kForever || !(load.on(outage.link) > 0)) continue;
+      stood = std::min(stood, std::max(outage.from, meeting.last_arrival + load.latency));
+    }
+    if (stood != Outage::kForever) latest = std::max(latest, stood);
+  }
+  return latest;
+}
+
+void fill_hang(const Evidence& evidence, pb::Outcome& out) {
   const Replayed& replayed = evidence.replayed;
   const std::vector<Stuck> all = find_stuck(evidence);
+  std::map<uint32_t, const StoppedRank*> stopped;  // by position
+  for (const StoppedRank& rank : evidence.schedule.stopped) {
+    if (const int r = evidence.program.find(rank.rank); r >= 0)
+      stopped[static_cast<uint32_t>(r)] = &rank;
+  }
   std::map<RankId, std::string> blamed;
   std::map<std::string, std::string> links;
   std::vector<std::set<uint32_t>> waits_for(evidence.program.ranks.size());
@@ -209,13 +240,28 @@ void fill_hang(const Evidence& evidence, const pb::Launch& launch, pb::Outcome& 
     std::vector<uint32_t> missing = stuck.coming;
     missing.insert(missing.end(), stuck.never.begin(), stuck.never.end());
     std::sort(missing.begin(), missing.end());
+    // All have come and one of them is no more: that one is what the call waits for.
+    if (missing.empty()) {
+      for (uint32_t r : stuck.present) {
+        if (stopped.count(r) > 0) missing.push_back(r);
+      }
+    }
     const std::vector<uint32_t> wrong =
         meeting.mismatch ? dissenters(evidence, stuck) : std::vector<uint32_t>{};
     for (uint32_t r : stuck.present) {
+      if (stopped.count(r) > 0) continue;  // it waits for nothing any more
       const std::vector<uint32_t> wanted =
           meeting.mismatch ? other_party(stuck, wrong, r) : missing;
       add_wait(evidence, stuck, r, wanted, out);
       waits_for[r].insert(wanted.begin(), wanted.end());
+    }
+    for (uint32_t r : missing) {
+      if (const auto at = stopped.find(r); at != stopped.end()) {
+        out.set_last_progress_ns(std::max(out.last_progress_ns(), at->second->at));
+        blamed.emplace(evidence.program.ranks[r].rank,
+                       fmt::format("stopped after {}; {} waits for it",
+                                   format_duration(at->second->at), what));
+      }
     }
     for (uint32_t r : stuck.never) {
       blamed.emplace(
@@ -260,17 +306,18 @@ void fill_hang(const Evidence& evidence, const pb::Launch& launch, pb::Outcome& 
     culprit.set_link(link);
     culprit.set_why(why);
   }
-  if (all.empty()) return;
-  const Meeting& first = replayed.meetings[all.front().meeting];
-  const Watchdog watchdog = watchdog_of(launch);
+  if (!all.empty()) fill_failure(evidence, all.front().meeting, out);
+}
+
+void fill_failure(const Evidence& evidence, uint32_t meeting, pb::Outcome& out) {
+  const Meeting& first = evidence.replayed.meetings[meeting];
   pb::Failure& failure = *out.mutable_first_failure();
   failure.set_rank(evidence.program.ranks[first.first_arriver].rank);
-  failure.set_time_ns(first.first_arrival + watchdog.timeout);
+  failure.set_time_ns(out.last_progress_ns());
   failure.set_communicator(evidence.program.communicators[first.communicator].id);
   failure.set_sequence(first.sequence);
   failure.set_operation(name_of(first.call.collective));
   failure.set_phase(pb::TRAINING);
-  fill_watchdog_text(watchdog, out);
 }
 
 }  // namespace rehearse::sim

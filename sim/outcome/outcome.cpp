@@ -11,7 +11,7 @@
 namespace rehearse::sim {
 namespace {
 
-void add_findings(const Findings& findings, pb::Outcome& out) {
+void add_rows(const Findings& findings, pb::Outcome& out) {
   for (const Finding& finding : findings.rows()) {
     pb::OutcomeFinding& row = *out.add_findings();
     row.set_id(finding.id);
@@ -45,37 +45,37 @@ void add_fallbacks(const Evidence& evidence, pb::Outcome& out) {
     }
     findings.merge(evidence.models[c].findings());
   }
-  add_findings(findings, out);
+  add_rows(findings, out);
 }
 
 }  // namespace
 
-pb::Outcome make_outcome(const Scenario& scenario, const Evidence& evidence) {
+pb::Outcome make_outcome(const Scenario& scenario, const Evidence& whole) {
   pb::Outcome out;
   out.set_schema("rehearse.outcome/1");
   out.set_scenario(scenario.document.name());
   out.set_synthetic(scenario.trace->header.synthetic());
   out.set_platform(describe(scenario.document.platform()));
   out.set_seed(scenario.document.seed());
-  out.set_ranks(static_cast<uint32_t>(evidence.program.ranks.size()));
+  out.set_ranks(static_cast<uint32_t>(whole.program.ranks.size() * scenario.replicas));
   out.set_version(version());
-  out.set_end_ns(evidence.replayed.end_time);
   for (const std::string& patch : scenario.applied) out.add_patches(patch);
+  const Ending ending = fill_ending(scenario, whole, out);
+  const Evidence cut{whole.program, whole.names,   ending.replayed, whole.models,
+                     whole.links,   whole.traffic, whole.schedule};
+  const Evidence& evidence = ending.ended ? cut : whole;
+  out.set_end_ns(ending.ended ? ending.when : evidence.replayed.end_time);
   const std::vector<Nanos> ends = step_ends(evidence);
   fill_step_times(ends, *out.mutable_step_time_ns());
   fill_breakdown(evidence, ends, out);
   fill_usage(evidence, out);
-  if (evidence.replayed.completed) {
-    out.set_verdict(pb::COMPLETED);
+  if (out.verdict() == pb::COMPLETED) {
     fill_critical_path(evidence, out);
     fill_stragglers(evidence, ends, out);
-  } else {
-    out.set_verdict(pb::HANG);
-    fill_hang(evidence, scenario.document.launch(), out);
   }
   fill_disagreement(evidence, scenario.document.launch(), out);
-  add_findings(scenario.findings, out);
-  add_findings(evidence.program.findings, out);
+  add_rows(scenario.findings, out);
+  add_rows(evidence.program.findings, out);
   add_fallbacks(evidence, out);
   return out;
 }

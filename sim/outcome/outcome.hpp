@@ -9,6 +9,7 @@
 #include "sim/proto/outcome.pb.h"
 #include "sim/replay/replay.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/schedule.hpp"
 #include "traces/program/program.hpp"
 
 namespace rehearse::sim {
@@ -20,11 +21,16 @@ struct Evidence {
   const Replayed& replayed;
   const std::vector<CommunicatorModel>& models;  // by communicator
   const platforms::Links& links;
+  const TrafficOf& traffic;  // as the replay had it
+  const Schedule& schedule;  // what changed on the way
 };
 
 // When each step had ended on all ranks; the first entry is when the work before the first step
 // had. Steps that never ended are left out.
 [[nodiscard]] std::vector<Nanos> step_ends(const Evidence& evidence);
+// Simulated time of a place in the run: step 0 is what comes before the first one, `part` how far
+// into it. -1: the run did not come there.
+[[nodiscard]] Nanos time_of(const std::vector<Nanos>& ends, uint32_t step, double part);
 void fill_step_times(const std::vector<Nanos>& ends, pb::StepTimes& out);
 
 // compute, communication, wait, host and idle of every rank, mean per step. Nothing when no step
@@ -35,9 +41,25 @@ void fill_breakdown(const Evidence& evidence, const std::vector<Nanos>& ends, pb
 // link is.
 void fill_critical_path(const Evidence& evidence, pb::Outcome& out);
 
+// When a lane or a flow last went on.
+[[nodiscard]] Nanos last_progress(const Evidence& evidence);
+
 // A run that stopped: the waits-for graph and the culprits (ranks that would never have come,
-// members that disagree, or the cycle), and what the framework's watchdog prints.
-void fill_hang(const Evidence& evidence, const pb::Launch& launch, pb::Outcome& out);
+// members that disagree, or the cycle), and the first call that waits. `last_progress_ns` is filled.
+void fill_hang(const Evidence& evidence, pb::Outcome& out);
+// first_failure of a call that did not end.
+void fill_failure(const Evidence& evidence, uint32_t meeting, pb::Outcome& out);
+
+// Did a timer end the run, and what do timers print? Fills verdict, timers, error_text,
+// first_failure, culprits and waits of a run that did not complete, or that a timer ended. The
+// second is the run as it was until then.
+struct Ending {
+  bool ended = false;  // by a timer, at `when`
+  Nanos when = 0;
+  Replayed replayed;  // only when ended
+};
+[[nodiscard]] Ending fill_ending(const Scenario& scenario, const Evidence& evidence,
+                                 pb::Outcome& out);
 
 // Members that came to one call with different types, reductions, sizes or roots: wrong numbers
 // where it ended all the same (wrong-semantics), an error where the framework compares what NCCL
@@ -50,7 +72,10 @@ void fill_stragglers(const Evidence& evidence, const std::vector<Nanos>& ends, p
 // Links by use and communicators by what they did.
 void fill_usage(const Evidence& evidence, pb::Outcome& out);
 
-// Everything above.
+// Every operation of every rank that ended, with its simulated times.
+void fill_timeline(const Evidence& evidence, pb::Timeline& out);
+
+// Everything above but the timeline.
 [[nodiscard]] pb::Outcome make_outcome(const Scenario& scenario, const Evidence& evidence);
 
 }  // namespace rehearse::sim

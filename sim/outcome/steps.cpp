@@ -32,6 +32,12 @@ std::vector<Nanos> step_ends(const Evidence& evidence) {
   return ends;
 }
 
+Nanos time_of(const std::vector<Nanos>& ends, uint32_t step, double part) {
+  if (step >= ends.size()) return -1;
+  const Nanos from = step == 0 ? 0 : ends[step - 1];
+  return from + static_cast<Nanos>(part * static_cast<double>(ends[step] - from));
+}
+
 void fill_step_times(const std::vector<Nanos>& ends, pb::StepTimes& out) {
   if (ends.size() < 2) return;
   std::vector<Nanos> each;
@@ -42,7 +48,10 @@ void fill_step_times(const std::vector<Nanos>& ends, pb::StepTimes& out) {
   // Nearest rank: the smallest time that at least p percent of the steps do not exceed.
   const auto percentile = [&](size_t p) { return each[(each.size() * p + 99) / 100 - 1]; };
   out.set_p50(percentile(50));
+  out.set_p90(percentile(90));
   out.set_p99(percentile(99));
+  out.set_min(each.front());
+  out.set_max(each.back());
 }
 
 }  // namespace rehearse::sim

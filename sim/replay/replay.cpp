@@ -348,7 +348,8 @@ class Evaluator final : public FabricListener, public Stage {
     ++shape.calls;
     shape.time += meeting.end - meeting.last_arrival;
     if (++meetings_done_ % 256 == 0) {
-      reporter_.progress("collectives", meetings_done_, out_.meetings.size());
+      reporter_.progress("collectives, " + format_duration(now()) + " simulated", meetings_done_,
+                         out_.meetings.size());
     }
   }
 

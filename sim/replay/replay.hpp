@@ -89,6 +89,7 @@ struct Replayed {
     uint32_t communicator = 0;
     traces::Call call;    // as its sender or any member makes it
     uint32_t member = 0;  // the sender, for point to point
+    int channels = 0;
     std::string algorithm;
     uint64_t calls = 0;
     double bytes = 0;  // payload

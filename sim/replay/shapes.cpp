@@ -71,6 +71,7 @@ class Declarer {
     report.communicator = call.communicator;
     report.call = call;
     report.member = member;
+    report.channels = traffic.channels;
     report.algorithm = traffic.algorithm;
     report.bus_bytes = traffic.bus_bytes;
     report.bytes = static_cast<double>(std::max(call.bytes_in, call.bytes_out));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -8,28 +10,42 @@
 #include "base/document.hpp"
 #include "base/text.hpp"
 #include "sim/scenario/expand.hpp"
+#include "sim/scenario/grow.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/scenario/timed.hpp"
 
 namespace rehearse::sim {
 namespace {
 
-// The name of a patch's transform as people write it, and the rank it acts on.
+const google::protobuf::OneofDescriptor& transforms() {
+  return *pb::Patch::descriptor()->FindOneofByName("transform");
+}
+
+// The name of a transform as people write it.
+std::string written(const google::protobuf::FieldDescriptor& transform) {
+  std::string name = transform.name();
+  for (char& c : name) c = c == '_' ? '-' : c;
+  return name;
+}
+
+// A patch's transform by name, and the rank it acts on.
 struct Named {
   std::string name;
+  bool has_rank = false;
   uint32_t rank = 0;
 };
 
 Named name_of(const pb::Patch& patch) {
-  switch (patch.transform_case()) {
-    case pb::Patch::kSlowRank:
-      return {"slow-rank", patch.slow_rank().rank()};
-    case pb::Patch::kSkipCollective:
-      return {"skip-collective", patch.skip_collective().rank()};
-    case pb::Patch::kUndo:
-    case pb::Patch::TRANSFORM_NOT_SET:
-      break;
+  const auto* field = patch.GetReflection()->GetOneofFieldDescriptor(patch, &transforms());
+  if (field == nullptr || patch.has_undo()) return {};
+  Named named{written(*field)};
+  const auto& how = patch.GetReflection()->GetMessage(patch, field);
+  const auto* rank = how.GetDescriptor()->FindFieldByName("rank");
+  if (rank != nullptr && how.GetReflection()->HasField(how, rank)) {
+    named.has_rank = true;
+    named.rank = how.GetReflection()->GetUInt32(how, rank);
   }
-  return {};
+  return named;
 }
 
 // The names of a path without selectors, up to a variable of the environment.
@@ -71,9 +87,13 @@ bool is_unused(const std::vector<std::string>& fields) {
                                                 "addresses",   "iommu",
                                                 "versions",    "ports_in_use",
                                                 "compute",     "hop_latency"};
-  const bool numa = std::find(fields.begin(), fields.end(), "numa") != fields.end();
-  return !numa && std::any_of(fields.begin(), fields.end(),
-                              [](const std::string& field) { return kUnused.count(field) > 0; });
+  const auto has = [&](const char* name) {
+    return std::find(fields.begin(), fields.end(), name) != fields.end();
+  };
+  if (has("gpus") && fields.back() == "memory") return false;
+  return !has("numa") && std::any_of(fields.begin(), fields.end(), [](const std::string& field) {
+    return kUnused.count(field) > 0;
+  });
 }
 
 Result<void> check_path(const std::string& path, const std::string& value, Findings& findings) {
@@ -100,7 +120,7 @@ std::string describe(const pb::Patch& patch,
     if (!out.empty()) out += ' ';
     out.append(path).append(1, '=').append(value);
   }
-  if (patch.transform_case() == pb::Patch::TRANSFORM_NOT_SET) return out;
+  if (patch.transform_case() == pb::Patch::TRANSFORM_NOT_SET && !is_timed(patch)) return out;
   nlohmann::ordered_json transform = to_json(patch);  // flow YAML that --patch reads
   transform.erase("set");
   return out.empty() ? transform.dump() : out + ' ' + transform.dump();
@@ -109,23 +129,34 @@ std::string describe(const pb::Patch& patch,
 Result<void> undo(Scenario& scenario, const pb::Undo& what) {
   std::string wanted = what.transform();
   for (char& c : wanted) c = c == '_' ? '-' : c;
-  static const std::vector<std::string> kKnown = {"slow-rank", "skip-collective"};
-  if (std::find(kKnown.begin(), kKnown.end(), wanted) == kKnown.end()) {
-    const std::string meant = nearest(wanted, kKnown);
+  std::vector<std::string> known;
+  for (int i = 0; i < transforms().field_count(); ++i) {
+    std::string name = written(*transforms().field(i));
+    if (name != "undo" && name != "grow-data-parallel") known.push_back(std::move(name));
+  }
+  if (std::find(known.begin(), known.end(), wanted) == known.end()) {
+    const std::string near = nearest(wanted, known);
     return fail(
         Code::kBadInput, "there is no transform " + wanted, "undo",
-        meant.empty() ? "transforms are " + join_words(kKnown) : "did you mean " + meant + "?");
+        near.empty() ? "transforms are " + join_words(known) : "did you mean " + near + "?");
   }
-  std::erase_if(scenario.transforms, [&](const pb::Patch& patch) {
+  const auto meant = [&](const pb::Patch& patch) {
     const Named named = name_of(patch);
-    return named.name == wanted && (!what.has_rank() || named.rank == what.rank());
-  });
+    return named.name == wanted &&
+           (!what.has_rank() || (named.has_rank && named.rank == what.rank()));
+  };
+  std::erase_if(scenario.transforms, meant);
+  std::erase_if(scenario.timed, meant);
   return {};
 }
 
 }  // namespace
 
 Result<void> apply(Scenario& scenario, const pb::Patch& patch) {
+  const bool timed = is_timed(patch) || patch.has_background_traffic();
+  if (timed) {
+    if (auto good = check_interval(patch); !good) return good;
+  }
   // All or nothing: a patch that fails half-way leaves the scenario as it was.
   pb::Scenario edited = scenario.document;
   std::vector<std::pair<std::string, std::string>> assignments(patch.set().begin(),
@@ -138,12 +169,24 @@ Result<void> apply(Scenario& scenario, const pb::Patch& patch) {
     (void)fields;
   }
   if (auto seated = check_seats(edited, "patch"); !seated) return seated;
+  if (patch.has_grow_data_parallel()) {
+    scenario.document = edited;
+    if (auto grown = grow(scenario, patch.grow_data_parallel()); !grown) return grown;
+    scenario.applied.push_back(describe(patch, assignments));
+    return {};
+  }
   if (patch.transform_case() == pb::Patch::kUndo) {
     if (auto undone = undo(scenario, patch.undo()); !undone) return undone;
+  } else if (timed) {
+    scenario.timed.push_back(patch);
   } else if (patch.transform_case() != pb::Patch::TRANSFORM_NOT_SET) {
     scenario.transforms.push_back(patch);
   }
-  scenario.document = std::move(edited);
+  // Assignments for an interval have been tried here; the run makes them when their time comes.
+  if (!timed) {
+    scenario.document = std::move(edited);
+    scenario.assigned.insert(scenario.assigned.end(), assignments.begin(), assignments.end());
+  }
   scenario.findings = std::move(findings);
   scenario.applied.push_back(describe(patch, assignments));
   return {};

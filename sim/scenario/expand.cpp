@@ -121,6 +121,7 @@ Result<void> expand(Scenario& scenario, const std::string& where) {
     const uint32_t last = scenario.trace->ranks.back().rank + 1;
     if (per_node > 0 && last > per_node) platform.set_scale((last + per_node - 1) / per_node);
   }
+  scenario.written = platform;
   if (auto expanded = platforms::expand(platform, where); !expanded) return expanded;
   fill_launch(scenario);
   if (scenario.document.launch().master_addr().empty() && platform.nodes_size() > 0) {

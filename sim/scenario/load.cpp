@@ -137,6 +137,14 @@ Result<std::vector<ShippedScenario>> shipped_scenarios() {
   return list;
 }
 
+Result<Scenario> scenario_of(std::shared_ptr<const traces::Trace> trace, const std::string& where) {
+  Scenario scenario;
+  scenario.trace = std::move(trace);
+  scenario.document.set_name(fs::path(where).stem().string());
+  if (auto expanded = expand(scenario, where); !expanded) return tl::unexpected(expanded.error());
+  return scenario;
+}
+
 Result<Scenario> load_scenario(const std::string& what, Reporter& reporter) {
   std::error_code ec;
   if (is_name(what) && !fs::exists(what, ec)) {

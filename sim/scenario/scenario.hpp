@@ -20,8 +20,17 @@ struct Scenario {
   pb::Scenario document;                       // expanded: one entry per node, GPU, NIC, rank
   std::shared_ptr<const traces::Trace> trace;  // shared by all variants of a study, never changed
   std::vector<pb::Patch> transforms;           // patches that act on the program, in order
+  std::vector<pb::Patch> timed;                // patches that hold for an interval, in order
   std::vector<std::string> applied;            // every patch as text, in order
   Findings findings;
+  // For patches that add nodes: the platform as it was before expansion, and what was assigned since.
+  pb::Platform written;
+  std::vector<std::pair<std::string, std::string>> assigned;
+  // grow-data-parallel: how many times the recorded ranks are there, the distance between copies of
+  // a rank, and the communicators named to grow.
+  uint32_t replicas = 1;
+  uint32_t replica_ranks = 0;
+  std::vector<std::string> growing;
 };
 
 struct ShippedScenario {
@@ -36,6 +45,10 @@ struct ShippedScenario {
 // expands and checks it; a shipped or `synth` trace is generated on first use and cached. The document's
 // own patches are applied.
 [[nodiscard]] Result<Scenario> load_scenario(const std::string& what, Reporter& reporter);
+
+// A trace with defaults around it. `where` names it in errors and gives the scenario its name.
+[[nodiscard]] Result<Scenario> scenario_of(std::shared_ptr<const traces::Trace> trace,
+                                           const std::string& where);
 
 // Applies one patch: assignments edit the document at once, transforms are remembered for the replay.
 [[nodiscard]] Result<void> apply(Scenario& scenario, const pb::Patch& patch);

@@ -15,25 +15,6 @@ using traces::RankProgram;
 
 constexpr double kLongest = 4e18;  // nanoseconds, 126 years
 
-Result<RankProgram*> find_rank(traces::Program& program, uint32_t rank, const char* patch) {
-  const int at = program.find(rank);
-  if (at < 0) {
-    return fail(Code::kBadInput, fmt::format("there is no rank {} in the trace", rank), patch,
-                program.ranks.empty()
-                    ? std::string("the trace has no ranks")
-                    : fmt::format("ranks go from {} to {}", program.ranks.front().rank,
-                                  program.ranks.back().rank));
-  }
-  return &program.ranks[static_cast<size_t>(at)];
-}
-
-// Parameters without a sensible default have to be given.
-Result<void> require(bool given, const char* transform, const char* parameter) {
-  if (given) return {};
-  return fail(Code::kBadInput, fmt::format("{} is missing", parameter), transform,
-              fmt::format("write {}: {{..., {}: ...}}", transform, parameter));
-}
-
 Result<void> slow_rank(traces::Program& program, const pb::SlowRank& how) {
   if (auto given = require(how.has_rank(), "slow-rank", "rank"); !given) return given;
   if (auto given = require(how.has_slowdown(), "slow-rank", "slowdown"); !given) return given;
@@ -83,12 +64,40 @@ Result<void> skip_collective(traces::Program& program, const pb::SkipCollective&
 
 }  // namespace
 
+Result<RankProgram*> find_rank(traces::Program& program, uint32_t rank, const char* patch) {
+  const int at = program.find(rank);
+  if (at < 0) {
+    return fail(Code::kBadInput, fmt::format("there is no rank {} in the trace", rank), patch,
+                program.ranks.empty()
+                    ? std::string("the trace has no ranks")
+                    : fmt::format("ranks go from {} to {}", program.ranks.front().rank,
+                                  program.ranks.back().rank));
+  }
+  return &program.ranks[static_cast<size_t>(at)];
+}
+
+Result<void> require(bool given, const char* transform, const char* parameter) {
+  if (given) return {};
+  return fail(Code::kBadInput, fmt::format("{} is missing", parameter), transform,
+              fmt::format("write {}: {{..., {}: ...}}", transform, parameter));
+}
+
 Result<void> transform(traces::Program& program, const pb::Patch& patch) {
   switch (patch.transform_case()) {
     case pb::Patch::kSlowRank:
       return slow_rank(program, patch.slow_rank());
     case pb::Patch::kSkipCollective:
       return skip_collective(program, patch.skip_collective());
+    case pb::Patch::kPauseRank:
+      return pause_rank(program, patch.pause_rank());
+    case pb::Patch::kSteps:
+      if (auto given = require(patch.steps().has_factor(), "steps", "factor"); !given) return given;
+      return repeat_steps(program, patch.steps().factor());
+    case pb::Patch::kWriteCheckpoint:
+      return write_checkpoint(program, patch.write_checkpoint());
+    case pb::Patch::kStopRank:
+    case pb::Patch::kBackgroundTraffic:
+    case pb::Patch::kGrowDataParallel:
     case pb::Patch::kUndo:
     case pb::Patch::TRANSFORM_NOT_SET:
       return {};

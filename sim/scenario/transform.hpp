@@ -10,7 +10,21 @@
 namespace rehearse::sim {
 
 // Applies the transform of `patch`. kBadInput when it names a rank or call that the program does
-// not have.
+// not have. Transforms that act on the run and not on the program (stop-rank, background-traffic)
+// change nothing here: see timed.hpp.
 [[nodiscard]] Result<void> transform(traces::Program& program, const pb::Patch& patch);
+
+// The single transforms that have a file of their own.
+[[nodiscard]] Result<void> repeat_steps(traces::Program& program, uint32_t factor);
+constexpr Nanos kLongestPause = 31'536'000'000'000'000;  // a year
+[[nodiscard]] Result<void> pause_rank(traces::Program& program, const pb::PauseRank& how);
+[[nodiscard]] Result<void> write_checkpoint(traces::Program& program,
+                                            const pb::WriteCheckpoint& how);
+
+// kBadInput with the ranks there are when the program has no such rank; `patch` names the transform.
+[[nodiscard]] Result<traces::RankProgram*> find_rank(traces::Program& program, uint32_t rank,
+                                                     const char* patch);
+// Parameters without a sensible default have to be given.
+[[nodiscard]] Result<void> require(bool given, const char* transform, const char* parameter);
 
 }  // namespace rehearse::sim

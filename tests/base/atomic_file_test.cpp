@@ -2,7 +2,9 @@
 #include "base/atomic_file.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -159,4 +161,19 @@ TEST_CASE("a closed file takes no more bytes", "[files]") {
   REQUIRE(file->commit());
   CHECK(file->write("x").error().code == Code::kInternal);
   CHECK(file->commit().error().code == Code::kInternal);
+}
+
+TEST_CASE("a writer that is killed leaves nothing behind", "[files]") {
+  const Folder folder;
+  const pid_t writer = ::fork();
+  if (writer == 0) {
+    auto file = AtomicFile::create(folder.path / "half.json", Overwrite::kRefuse);
+    const bool wrote = file && file->write(std::string(1 << 20, 'x'));
+    ::kill(::getpid(), wrote ? SIGKILL : SIGABRT);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(writer, &status, 0) == writer);
+  REQUIRE(WIFSIGNALED(status));
+  REQUIRE(WTERMSIG(status) == SIGKILL);
+  CHECK(folder.entries() == 0);
 }

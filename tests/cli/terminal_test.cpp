@@ -18,6 +18,8 @@ TEST_CASE("a progress bar shows share and time left and fits the terminal", "[cl
   CHECK(display_width(progress_line("ranks", 512, 1024, 3, 60)) <= 60);
   CHECK(progress_line("ranks", 512, 1024, 3, 20) == "ranks 512 of 1,024  50 % 3 s left");
   CHECK(progress_line("bytes", 4096, 0, 3, 80) == "bytes 4,096");
+  CHECK(progress_line("calls, 1.5 s simulated", 1, 4, 3, 20) ==
+        "calls 1 of 4, 1.5 s simulated  25 % 9 s left");
   CHECK(progress_line("ranks", 9, 8, 3, 24) == "ranks 8 of 8 100 %");
 }
 

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/memory/account.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "sim/scenario/environment.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr Bytes kMiB = 1 << 20;
+constexpr Bytes kContext = 500 * kMiB;
+constexpr Bytes kSimple = 4 * kMiB;  // NCCL_BUFFSIZE
+constexpr Bytes kLl = 512LL * 8 * 8 * 16;
+constexpr Bytes kLl128 = 640LL * 120 * 8 * 8;
+
+Bytes buffer_size(const std::map<std::string, std::string>& env) {
+  const auto at = env.find("NCCL_BUFFSIZE");
+  if (at == env.end()) return kSimple;
+  Bytes bytes = 0;
+  const char* last = at->second.data() + at->second.size();
+  const auto [end, error] = std::from_chars(at->second.data(), last, bytes);
+  return error == std::errc() && end == last && bytes > 0 && bytes <= (Bytes{1} << 40) ? bytes
+                                                                                       : kSimple;
+}
+
+// Receive connections per channel that the algorithms of one communicator open on a member.
+Bytes connections(const std::string& algorithm, size_t members) {
+  if (algorithm.rfind("TREE", 0) == 0) return 3;
+  if (algorithm.rfind("P2P", 0) == 0) return static_cast<Bytes>(members > 0 ? members - 1 : 0);
+  return 1;
+}
+
+// NCCL's buffers by communicator, from the calls that were made.
+std::vector<Bytes> nccl_buffers(const Evidence& evidence, Bytes simple) {
+  std::vector<std::map<std::string, Bytes>> by_algorithm(evidence.program.communicators.size());
+  for (const Replayed::Shape& shape : evidence.replayed.shapes) {
+    const size_t members = evidence.program.communicators[shape.communicator].members.size();
+    if (members < 2) continue;
+    const bool pair = traces::is_point_to_point(shape.call.collective);
+    const std::string algorithm = shape.algorithm.substr(0, shape.algorithm.find('/'));
+    const bool peers = algorithm == "P2P";
+    const Bytes size = peers ? simple + kLl : simple + kLl + kLl128;
+    const Bytes bytes = size * shape.channels * (pair ? 1 : connections(algorithm, members));
+    Bytes& most = by_algorithm[shape.communicator][algorithm];
+    most = std::max(most, bytes);
+  }
+  std::vector<Bytes> out;
+  for (const auto& used : by_algorithm) {
+    Bytes sum = 0;
+    for (const auto& [algorithm, bytes] : used) sum += bytes;
+    out.push_back(sum);
+  }
+  return out;
+}
+
+// Which step of a rank a recorded time is in, and how far.
+std::pair<uint32_t, double> place(const traces::RankTrace& rank, uint32_t steps, Nanos when) {
+  for (uint32_t s = 0; s < steps; ++s) {
+    const traces::Step& step = rank.steps[s];
+    if (when < step.start) return {s, 1.0};
+    if (when < step.end || s + 1 == steps) {
+      const auto length = static_cast<double>(std::max<Nanos>(1, step.end - step.start));
+      return {s + 1, std::clamp(static_cast<double>(when - step.start) / length, 0.0, 1.0)};
+    }
+  }
+  return {0, 1.0};
+}
+
+// Walks the allocations of one rank in recorded order.
+void walk(const traces::RankTrace& rank, const traces::Strings& names, uint32_t steps, Bytes fixed,
+          MemoryAccount& out) {
+  std::map<uint32_t, Bytes> held;                                 // by name
+  std::unordered_map<uint64_t, std::pair<uint32_t, Bytes>> open;  // by address
+  std::map<uint32_t, Bytes> at_peak;
+  Bytes now = fixed;
+  out.peak = fixed;
+  const traces::Operations& ops = rank.ops;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const traces::Memory* event = ops.mem(i);
+    if (event == nullptr) continue;
+    uint32_t name = ops.name[i];
+    if (event->bytes < 0) {
+      // A free belongs to what was allocated there.
+      if (const auto at = open.find(event->address); at != open.end()) {
+        name = at->second.first;
+        open.erase(at);
+      }
+    } else {
+      open[event->address] = {name, event->bytes};
+    }
+    held[name] += event->bytes;
+    if (event->bytes > 0 && out.refused == 0 && out.capacity > 0 &&
+        now > out.capacity - std::min(out.capacity, event->bytes)) {
+      out.refused = event->bytes;
+      out.in_use = now;
+      std::tie(out.refused_step, out.refused_part) = place(rank, steps, ops.start[i]);
+    }
+    now += event->bytes;
+    if (now <= out.peak) continue;
+    out.peak = now;
+    at_peak = held;
+    std::tie(out.peak_step, out.peak_part) = place(rank, steps, ops.start[i]);
+  }
+  for (const auto& [name, bytes] : at_peak) {
+    if (bytes > 0) out.parts.emplace_back(names.at(name), bytes);
+  }
+}
+
+}  // namespace
+
+std::vector<MemoryAccount> memory_accounts(const Scenario& scenario, const Evidence& evidence,
+                                           Findings& findings) {
+  std::vector<MemoryAccount> out;
+  std::map<Bytes, std::vector<Bytes>> buffers;  // by NCCL_BUFFSIZE: by communicator
+  for (const pb::RankLaunch& launch : scenario.document.launch().ranks()) {
+    const int r = evidence.program.find(launch.rank());
+    if (r < 0) continue;
+    const traces::RankTrace& rank = scenario.trace->ranks[static_cast<size_t>(r)];
+    if (rank.ops.memory.empty()) {
+      findings.add("memory-unknown", Severity::kInfo, fmt::format("rank {}", launch.rank()),
+                   "the trace has no allocations; record with profile_memory=True");
+      continue;
+    }
+    MemoryAccount account;
+    account.rank = static_cast<uint32_t>(r);
+    account.capacity = scenario.document.platform()
+                           .nodes(static_cast<int>(launch.node()))
+                           .gpus(static_cast<int>(launch.gpu()))
+                           .memory();
+    const Bytes simple = buffer_size(environment_of(scenario.document.launch(), launch));
+    if (buffers.count(simple) == 0) buffers[simple] = nccl_buffers(evidence, simple);
+    Bytes nccl = 0;
+    for (size_t c = 0; c < evidence.program.communicators.size(); ++c) {
+      const auto& members = evidence.program.communicators[c].members;
+      if (std::find(members.begin(), members.end(), launch.rank()) != members.end()) {
+        nccl += buffers[simple][c];
+      }
+    }
+    const auto steps =
+        static_cast<uint32_t>(std::min<size_t>(evidence.program.steps, rank.steps.size()));
+    walk(rank, evidence.names, steps, kContext + nccl, account);
+    account.parts.emplace_back("NCCL buffers", nccl);
+    account.parts.emplace_back("CUDA context", kContext);
+    std::stable_sort(account.parts.begin(), account.parts.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    out.push_back(std::move(account));
+  }
+  return out;
+}
+
+std::string out_of_memory_text(const MemoryAccount& account, pb::Framework framework,
+                               uint32_t device) {
+  const auto mib = [](Bytes bytes) { return static_cast<double>(bytes) / kMiB; };
+  const Bytes free = std::max<Bytes>(0, account.capacity - account.in_use);
+  if (framework == pb::TENSORFLOW) {
+    return fmt::format(
+        "ResourceExhaustedError: OOM when allocating tensor of {} bytes on /device:GPU:{} by "
+        "allocator GPU_{}_bfc",
+        account.refused, device, device);
+  }
+  return fmt::format(
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {:.2f} MiB. GPU {} has a "
+      "total "
+      "capacity of {:.2f} GiB of which {:.2f} MiB is free.",
+      mib(account.refused), device, mib(account.capacity) / 1024, mib(free));
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of each rank's GPU: what the framework allocated (recorded events, or those of the generator), NCCL's
+// buffers, and the CUDA context.
+//
+//   allocated   sum of the trace's allocations minus frees, in recorded order
+//   NCCL        per communicator, channel and connection: NCCL_BUFFSIZE for Simple, 512 threads * 8 lines * 8 steps *
+//               16 bytes for LL, 640 threads * 120 elements * 8 steps * 8 bytes for LL128 (NCCL 2.28 init.cc,
+//               device.h); a ring receives over 1 connection per channel, a tree over 3, an all-to-all over one per peer
+//   context     500 MiB, an assumption (300 to 600 MiB on data-centre GPUs)
+//
+// Blind spots: fragmentation and the caching allocator's rounding; what was allocated before a recording began.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/outcome/outcome.hpp"
+
+namespace rehearse::sim {
+
+struct MemoryAccount {
+  uint32_t rank = 0;  // position in Program::ranks
+  Bytes capacity = 0;
+  Bytes peak = 0;
+  std::vector<std::pair<std::string, Bytes>> parts;  // of the peak, largest first
+  uint32_t peak_step = 0;                            // 0: before the first step; s: in step s - 1
+  double peak_part = 0;                              // how far into that step, 0 to 1
+  // The first allocation that does not fit: its size and place; 0: all fit.
+  Bytes refused = 0;
+  Bytes in_use = 0;  // when it was refused
+  uint32_t refused_step = 0;
+  double refused_part = 0;
+};
+
+// One per rank that recorded allocations; others are not known and counted in findings.
+[[nodiscard]] std::vector<MemoryAccount> memory_accounts(const Scenario& scenario,
+                                                         const Evidence& evidence,
+                                                         Findings& findings);
+
+// What the framework prints.
+[[nodiscard]] std::string out_of_memory_text(const MemoryAccount& account, pb::Framework framework,
+                                             uint32_t device);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/scenario/rebuild.hpp"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <tuple>
+
+namespace rehearse::sim {
+namespace {
+
+using traces::Call;
+using traces::OpId;
+using traces::RankProgram;
+
+constexpr size_t kMostOperations = 1'000'000'000;
+
+// What counts a call's sequence numbers: collectives per communicator, send and recv per peer too.
+std::tuple<uint32_t, int, int32_t> counter_of(const Call& call) {
+  if (!traces::is_point_to_point(call.collective)) return {call.communicator, -1, -1};
+  return {call.communicator, static_cast<int>(call.collective), call.peer};
+}
+
+class Rebuilder {
+ public:
+  Rebuilder(const RankProgram& rank, const Plan& plan) : rank_(rank), plan_(plan) {}
+
+  RankProgram build() {
+    out_.rank = rank_.rank;
+    out_.lanes = rank_.lanes;
+    out_.inferred_edges = rank_.inferred_edges;
+    number();
+    for (const auto& lane : plan_.lanes) {
+      for (const Planned& op : lane) append(op);
+    }
+    out_.edge_begin.push_back(static_cast<uint32_t>(out_.edges.size()));
+    add_calls();
+    for (size_t l = 0; l < plan_.steps.size(); ++l) {
+      for (size_t at : plan_.steps[l])
+        out_.step_begin.push_back(out_.lane_begin[l] + static_cast<OpId>(at));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // Ids of the new operations, by (copy, source).
+  void number() {
+    place_.assign(plan_.copies, std::vector<OpId>(rank_.size(), Planned::kFresh));
+    OpId next = 0;
+    for (const auto& lane : plan_.lanes) {
+      out_.lane_begin.push_back(next);
+      for (const Planned& op : lane) {
+        if (op.source != Planned::kFresh) place_[op.copy][op.source] = next;
+        ++next;
+      }
+    }
+    out_.lane_begin.push_back(next);
+  }
+
+  void append(const Planned& op) {
+    const bool fresh = op.source == Planned::kFresh;
+    const FreshOp* made = fresh ? &plan_.fresh[op.copy] : nullptr;
+    out_.kind.push_back(fresh ? made->kind : rank_.kind[op.source]);
+    out_.name.push_back(fresh ? made->name : rank_.name[op.source]);
+    out_.gap.push_back(fresh ? made->gap : rank_.gap[op.source]);
+    out_.duration.push_back(fresh ? made->duration : rank_.duration[op.source]);
+    out_.call.push_back(traces::kNoCall);
+    if (!rank_.overlap.empty()) {
+      out_.overlap.push_back(fresh ? uint16_t{0} : rank_.overlap[op.source]);
+    }
+    out_.edge_begin.push_back(static_cast<uint32_t>(out_.edges.size()));
+    const std::span<const OpId> predecessors =
+        fresh ? std::span<const OpId>(made->after) : rank_.predecessors(op.source);
+    for (OpId before : predecessors) {
+      OpId at = fresh ? Planned::kFresh : place_[op.copy][before];
+      if (at == Planned::kFresh) at = place_[0][before];
+      if (at != Planned::kFresh) out_.edges.push_back(at);
+    }
+  }
+
+  void add_call(OpId op, const Call& call) {
+    out_.call[op] = static_cast<uint32_t>(out_.calls.size());
+    out_.calls.push_back(call);
+    out_.call_op.push_back(op);
+  }
+
+  // In the order issued: copy by copy.
+  void add_calls() {
+    std::map<std::tuple<uint32_t, int, int32_t>, int64_t> per_copy;
+    uint64_t groups = 0;
+    for (size_t c = 0; c < rank_.calls.size(); ++c) {
+      groups = std::max(groups, rank_.calls[c].group);
+      // A call that is done again in each copy; others are done once.
+      if (plan_.copies > 1 && place_[0][rank_.call_op[c]] != Planned::kFresh &&
+          place_[plan_.copies - 1][rank_.call_op[c]] != Planned::kFresh) {
+        ++per_copy[counter_of(rank_.calls[c])];
+      }
+    }
+    for (uint32_t copy = 0; copy < plan_.copies; ++copy) {
+      for (size_t c = 0; c < rank_.calls.size(); ++c) {
+        const OpId op = place_[copy][rank_.call_op[c]];
+        if (op == Planned::kFresh) continue;
+        Call call = rank_.calls[c];
+        call.sequence += static_cast<int64_t>(copy) * per_copy[counter_of(call)];
+        if (call.group != 0) call.group += copy * groups;
+        add_call(op, call);
+      }
+    }
+    for (size_t l = 0; l < plan_.lanes.size(); ++l) {
+      for (size_t i = 0; i < plan_.lanes[l].size(); ++i) {
+        const Planned& op = plan_.lanes[l][i];
+        if (op.source != Planned::kFresh || !plan_.fresh[op.copy].calls) continue;
+        add_call(out_.lane_begin[l] + static_cast<OpId>(i), plan_.fresh[op.copy].call);
+      }
+    }
+  }
+
+  const RankProgram& rank_;
+  const Plan& plan_;
+  RankProgram out_;
+  std::vector<std::vector<OpId>> place_;
+};
+
+}  // namespace
+
+Result<RankProgram> rebuild(const RankProgram& rank, const Plan& plan) {
+  size_t operations = 0;
+  for (const auto& lane : plan.lanes) operations += lane.size();
+  if (operations > kMostOperations) {
+    return fail(Code::kLimit, "the program would have more than a billion operations per rank",
+                "rank " + std::to_string(rank.rank), "use a smaller factor");
+  }
+  return Rebuilder(rank, plan).build();
+}
+
+Plan plan_of(const RankProgram& rank, uint32_t steps) {
+  Plan plan;
+  for (size_t l = 0; l < rank.lanes.size(); ++l) {
+    auto& lane = plan.lanes.emplace_back();
+    for (OpId op = rank.lane_begin[l]; op < rank.lane_begin[l + 1]; ++op) lane.push_back({op, 0});
+    auto& begins = plan.steps.emplace_back();
+    for (uint32_t s = 0; s <= steps; ++s) {
+      begins.push_back(rank.step_begin[l * (steps + 1) + s] - rank.lane_begin[l]);
+    }
+  }
+  return plan;
+}
+
+}  // namespace rehearse::sim

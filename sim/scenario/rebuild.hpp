@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes a rank's program anew from a plan: which of its operations come in which order on each lane, some of them
+// more than once, some new. Edges, calls and steps follow. O(operations of the plan + their edges).
+#pragma once
+
+#include <vector>
+
+#include "base/error.hpp"
+#include "traces/program/program.hpp"
+
+namespace rehearse::sim {
+
+// An operation of the plan: the `copy`th time that `source` is done, or a new one.
+struct Planned {
+  static constexpr traces::OpId kFresh = UINT32_MAX;
+  traces::OpId source = 0;  // kFresh: `copy` is an index into Plan::fresh
+  uint32_t copy = 0;
+};
+
+// An operation that the program did not have. It waits for its lane and for `after` (of the first copy).
+struct FreshOp {
+  traces::OpKind kind = traces::OpKind::kHost;
+  uint32_t name = 0;
+  Nanos gap = 0;
+  Nanos duration = 0;
+  bool calls = false;  // it makes `call`
+  traces::Call call;
+  std::vector<traces::OpId> after;
+};
+
+struct Plan {
+  std::vector<std::vector<Planned>> lanes;  // by LaneId
+  std::vector<FreshOp> fresh;
+  // By lane, then step: index into the lane's list where it begins; the last is where all steps have ended.
+  std::vector<std::vector<size_t>> steps;
+  uint32_t copies = 1;
+};
+
+// A copy's predecessors are those of its source in the same copy, else in the first. Sequence numbers and groups
+// of later copies go on where those before ended. kLimit when there are more operations than ids.
+[[nodiscard]] Result<traces::RankProgram> rebuild(const traces::RankProgram& rank,
+                                                  const Plan& plan);
+
+// The plan that changes nothing.
+[[nodiscard]] Plan plan_of(const traces::RankProgram& rank, uint32_t steps);
+
+}  // namespace rehearse::sim

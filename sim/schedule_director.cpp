@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/schedule_director.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr Nanos kSlice = 10'000'000;  // 10 ms
+constexpr Nanos kLook = 1'000'000;    // how soon to look again whether the job goes on
+constexpr int kLooks = 10;
+
+// The entries of a list in order of time that belong to one moment.
+template <typename T>
+std::span<const T> at(const std::vector<T>& list, Nanos when) {
+  const auto first = std::lower_bound(list.begin(), list.end(), when,
+                                      [](const T& entry, Nanos time) { return entry.at < time; });
+  const auto last = std::upper_bound(first, list.end(), when,
+                                     [](Nanos time, const T& entry) { return time < entry.at; });
+  return {first, last};
+}
+
+}  // namespace
+
+ScheduleDirector::ScheduleDirector(const Schedule& schedule, const traces::Program& program)
+    : schedule_(schedule), program_(program) {
+  for (const CapacityChange& change : schedule.capacities) times_.push_back(change.at);
+  for (const SpeedChange& change : schedule.speeds) times_.push_back(change.at);
+  for (const StoppedRank& rank : schedule.stopped) times_.push_back(rank.at);
+  for (const Background& traffic : schedule.background) times_.push_back(traffic.from);
+  std::sort(times_.begin(), times_.end());
+  times_.erase(std::unique(times_.begin(), times_.end()), times_.end());
+  looks_.assign(schedule.background.size(), 0);
+}
+
+void ScheduleDirector::declare(Fabric& fabric) {
+  for (const CapacityChange& change : schedule_.capacities) fabric.keep(change.link);
+  for (size_t b = 0; b < schedule_.background.size(); ++b) {
+    const Background& traffic = schedule_.background[b];
+    std::vector<LinkWeight> route;
+    for (LinkId link : traffic.route) route.push_back({link, 1});
+    // An owner of its own: caps of others do not hold here.
+    routes_.push_back(fabric.add_route(route, {traffic.rate, UINT64_MAX - b}));
+  }
+}
+
+void ScheduleDirector::begin(Stage& stage) {
+  if (!times_.empty() && times_.front() == 0) act(stage, 0);
+  const size_t first = !times_.empty() && times_.front() == 0 ? 1 : 0;
+  if (first < times_.size()) stage.timer(times_[first], first);
+}
+
+void ScheduleDirector::on_timer(Stage& stage, uint64_t tag) {
+  if (tag >= times_.size()) return on_flow_end(stage, tag - times_.size());
+  act(stage, times_[tag]);
+  if (tag + 1 < times_.size()) stage.timer(times_[tag + 1], tag + 1);
+}
+
+void ScheduleDirector::on_flow_end(Stage& stage, uint64_t tag) {
+  if (!stage.idle()) {
+    looks_[tag] = 0;
+    return renew(stage, tag);
+  }
+  // A call may be about to begin; a job that stays idle has ended or hangs.
+  if (++looks_[tag] < kLooks) stage.timer(stage.now() + kLook, times_.size() + tag);
+}
+
+void ScheduleDirector::act(Stage& stage, Nanos when) {
+  for (const CapacityChange& change : at(schedule_.capacities, when)) {
+    stage.set_capacity(change.link, change.capacity);
+  }
+  for (const SpeedChange& change : at(schedule_.speeds, when)) {
+    if (const int r = program_.find(change.rank); r >= 0) {
+      stage.set_gpu_speed(static_cast<size_t>(r), change.speed);
+    }
+  }
+  for (const StoppedRank& rank : at(schedule_.stopped, when)) {
+    if (const int r = program_.find(rank.rank); r >= 0) stage.stop_rank(static_cast<size_t>(r));
+  }
+  for (size_t b = 0; b < schedule_.background.size(); ++b) {
+    if (schedule_.background[b].from == when) renew(stage, b);
+  }
+}
+
+void ScheduleDirector::renew(Stage& stage, size_t background) {
+  const Background& traffic = schedule_.background[background];
+  const Nanos left = traffic.until - stage.now();
+  if (left <= 0) return;
+  stage.start_flow(routes_[background],
+                   traffic.rate * static_cast<double>(std::min(left, kSlice)) * 1e-9, background);
+}
+
+}  // namespace rehearse::sim

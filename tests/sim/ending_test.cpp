@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// How runs end: hangs with their culprits, timers that act. Whole runs on 16 ranks with tensor, pipeline and
+// data-parallel groups.
+#include "tests/sim/job16.hpp"
+
+using namespace rehearse;
+using rehearse::tests::blamed;
+using rehearse::tests::run_job16;
+
+namespace {
+
+constexpr Nanos kSecond = 1'000'000'000;
+constexpr Nanos kMillisecond = 1'000'000;
+
+}  // namespace
+
+TEST_CASE("a missing rank of 16 is named, not those that wait for it", "[sim][ending]") {
+  const pb::Outcome healthy = run_job16();
+  REQUIRE(healthy.verdict() == pb::COMPLETED);
+  CHECK(healthy.timers().empty());
+  for (uint32_t rank = 0; rank < 16; ++rank) {
+    const uint32_t nth = (rank * 7) % 20;
+    const pb::Outcome hang = run_job16({"skip-collective: {rank: " + std::to_string(rank) +
+                                        ", nth: " + std::to_string(nth) + "}"});
+    INFO("rank " << rank << ", collective " << nth);
+    CHECK(hang.verdict() == pb::HANG);
+    CHECK(blamed(hang) == std::vector<uint32_t>{rank});
+    CHECK(hang.waits_size() > 0);
+    CHECK(hang.last_progress_ns() > 0);
+    CHECK(hang.last_progress_ns() <= healthy.end_ns());
+    // The watchdog prints ten minutes after a call was enqueued that cannot end.
+    REQUIRE(hang.timers_size() > 0);
+    CHECK(hang.timers(0).timer() == "watchdog");
+    CHECK(hang.timers(0).action() == "tear-down");
+    CHECK(hang.timers(0).time_ns() > 600 * kSecond);
+    CHECK(hang.timers(0).time_ns() <= hang.last_progress_ns() + 600 * kSecond);
+    CHECK(hang.first_failure().time_ns() == hang.timers(0).time_ns());
+    CHECK(hang.error_text(0).text().find("Timeout(ms)=600000") != std::string::npos);
+  }
+}
+
+TEST_CASE("of two independent culprits both are named", "[sim][ending]") {
+  const std::pair<uint32_t, uint32_t> pairs[] = {{0, 15}, {3, 8}, {5, 6}, {2, 13}};
+  for (const auto& [a, b] : pairs) {
+    INFO(a << " and " << b);
+    const pb::Outcome hang =
+        run_job16({"skip-collective: {rank: " + std::to_string(a) + ", nth: 3}",
+                   "skip-collective: {rank: " + std::to_string(b) + ", nth: 3}"});
+    CHECK(hang.verdict() == pb::HANG);
+    CHECK(blamed(hang) == std::vector<uint32_t>{a, b});
+  }
+}
+
+TEST_CASE("without error handling a hang is silent and lasts", "[sim][ending]") {
+  const pb::Outcome hang = run_job16(
+      {"launch.env.TORCH_NCCL_ASYNC_ERROR_HANDLING=0", "skip-collective: {rank: 6, nth: 4}"});
+  CHECK(hang.verdict() == pb::HANG);
+  CHECK(blamed(hang) == std::vector<uint32_t>{6});
+  CHECK(hang.timers().empty());
+  CHECK(hang.error_text().empty());
+}
+
+TEST_CASE("the watchdog ends a job whose collectives are merely slow", "[sim][ending]") {
+  const std::string slow = "platform.nodes[1].nics[*].bandwidth=2Mbps";
+  const pb::Outcome patient = run_job16({slow});
+  REQUIRE(patient.verdict() == pb::COMPLETED);
+  const pb::Outcome ended = run_job16({slow, "launch.collective_timeout=20ms"});
+  CHECK(ended.verdict() == pb::CRASH);
+  CHECK(ended.end_ns() < patient.end_ns());
+  CHECK(ended.first_failure().time_ns() == ended.end_ns());
+  REQUIRE(ended.timers_size() > 0);
+  CHECK(ended.timers(0).timer() == "watchdog");
+  CHECK(ended.error_text(0).text().find("ran for 20 milliseconds") != std::string::npos);
+  REQUIRE(ended.culprits_size() == 1);
+  CHECK(ended.culprits(0).kind() == "link");
+  CHECK(ended.culprits(0).link().find("node1/") == 0);
+  // Mode 0 looks on.
+  const pb::Outcome ignored = run_job16(
+      {slow, "launch.collective_timeout=20ms", "launch.env.TORCH_NCCL_ASYNC_ERROR_HANDLING=0"});
+  CHECK(ignored.verdict() == pb::COMPLETED);
+  CHECK(ignored.step_time_ns().mean() == patient.step_time_ns().mean());
+}
+
+TEST_CASE("the watchdog blames the rank that is late, not those that wait", "[sim][ending]") {
+  const pb::Outcome ended =
+      run_job16({"pause-rank: {rank: 9, step: 1, duration: 3s}", "launch.collective_timeout=1s"});
+  CHECK(ended.verdict() == pb::CRASH);
+  CHECK(blamed(ended) == std::vector<uint32_t>{9});
+  CHECK(ended.step_time_ns().each_size() == 1);
+}
+
+TEST_CASE("Horovod warns of a stall and shuts down when told to", "[sim][ending]") {
+  const std::string skip = "skip-collective: {rank: 7, nth: 2}";
+  const pb::Outcome warned = run_job16({"launch.framework=horovod", skip});
+  CHECK(warned.verdict() == pb::HANG);
+  REQUIRE(warned.timers_size() == 1);
+  CHECK(warned.timers(0).timer() == "stall-check");
+  CHECK(warned.timers(0).text().find("more than 60 seconds") != std::string::npos);
+  const pb::Outcome off =
+      run_job16({"launch.framework=horovod", "launch.env.HOROVOD_STALL_CHECK_DISABLE=1", skip});
+  CHECK(off.timers().empty());
+  const pb::Outcome shut = run_job16(
+      {"launch.framework=horovod", "launch.env.HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=120", skip});
+  REQUIRE(shut.timers_size() == 2);
+  CHECK(shut.timers(1).action() == "tear-down");
+  CHECK(shut.timers(1).time_ns() == shut.timers(0).time_ns() + 60 * kSecond);
+}
+
+TEST_CASE("a pause of one rank costs a step what it lasts", "[sim][ending]") {
+  const pb::Outcome healthy = run_job16();
+  const pb::Outcome paused = run_job16({"pause-rank: {rank: 4, step: 1, duration: 50ms}"});
+  CHECK(paused.verdict() == pb::COMPLETED);
+  CHECK(paused.step_time_ns().each(0) == healthy.step_time_ns().each(0));
+  const int64_t longer = paused.step_time_ns().each(1) - healthy.step_time_ns().each(1);
+  CHECK(longer > 40 * kMillisecond);
+  CHECK(longer <= 50 * kMillisecond);
+}
+
+TEST_CASE("repeated steps take as long as the recorded ones", "[sim][ending]") {
+  const pb::Outcome once = run_job16();
+  const pb::Outcome often = run_job16({"steps: 5"});
+  REQUIRE(often.step_time_ns().each_size() == 10);
+  CHECK(often.verdict() == pb::COMPLETED);
+  for (int s = 2; s < 10; ++s) {
+    const auto a = static_cast<double>(often.step_time_ns().each(s));
+    CHECK(a == Approx(static_cast<double>(once.step_time_ns().each(1))).epsilon(0.01));
+  }
+}

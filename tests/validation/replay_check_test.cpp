@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/replay_check.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include "traces/import/import.hpp"
+
+using namespace rehearse;
+using namespace rehearse::validation;
+
+namespace {
+
+std::filesystem::path data() {
+  const char* set = std::getenv("REHEARSE_DATA");
+  return set != nullptr ? set : "../shared/data";
+}
+
+}  // namespace
+
+TEST_CASE("a generated job is compared rank by rank and call by call", "[validation][replay]") {
+  SilentReporter silent;
+  const auto scenario = sim::load_scenario("dlrm-8", silent);
+  REQUIRE(scenario);
+  const auto report = check_replay(*scenario, silent);
+  if (!report) FAIL(report.error().message());
+  CHECK(report->steps.size() == 8 * 4);
+  CHECK_FALSE(report->calls.empty());
+  for (const RankStep& step : report->steps) {
+    CHECK(step.measured > 0);
+    CHECK(step.predicted > 0);
+    CHECK(step.naive > 0);
+    CHECK(step.naive < step.measured);
+  }
+  for (const CallTimes& call : report->calls) CHECK(call.predicted_end >= call.predicted_start);
+}
+
+TEST_CASE("the recorded 8-rank job is replayed closer than a sum of kernels",
+          "[validation][replay]") {
+  const std::filesystem::path folder = data() / "kineto/dlrm_8rank_v100";
+  if (!std::filesystem::exists(folder)) {
+    std::cout << "skipped: no real traces (REHEARSE_DATA)\n";
+    return;
+  }
+  SilentReporter silent;
+  auto imported = traces::import_files({folder / "kineto", folder / "et"}, {}, silent);
+  if (!imported) FAIL(imported.error().message());
+  const auto scenario = sim::scenario_of(
+      std::make_shared<const traces::Trace>(std::move(imported->trace)), "dlrm_8rank_v100");
+  if (!scenario) FAIL(scenario.error().message());
+  const auto report = check_replay(*scenario, silent);
+  if (!report) FAIL(report.error().message());
+  REQUIRE(report->steps.size() == 8);
+  CHECK(report->calls.size() == 8 * 8);
+  const std::vector<double> replayed = step_errors(*report, &RankStep::predicted);
+  const std::vector<double> naive = step_errors(*report, &RankStep::naive);
+  CHECK(replayed.back() < naive.front());
+}
