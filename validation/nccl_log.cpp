@@ -6,21 +6,19 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <set>
 
-#include "platforms/model/catalogue.hpp"
 #include "platforms/model/links.hpp"
 #include "sim/nccl/graphs.hpp"
 #include "sim/nccl/model.hpp"
 #include "sim/nccl/placement.hpp"
 #include "sim/nccl/plan.hpp"
+#include "validation/nccl_log_job.hpp"
 
 namespace rehearse::validation {
 namespace {
 
 // Logs print one decimal of a latency or bandwidth.
 constexpr double kPrinted = 0.051;
-constexpr uint32_t kMaxRanks = 65'536;
 
 enum Kind : std::size_t { kChannels, kTransports, kRings, kTuning, kChoices, kPredicted };
 
@@ -50,30 +48,6 @@ std::optional<sim::Protocol> protocol_of(const std::string& name) {
   return std::nullopt;
 }
 
-// A log of a forced algorithm shows the others with a latency and no bandwidth. Ring and Tree are
-// always there unless they are switched off.
-std::string forced_algorithms(const pb::NcclCommunicator& c) {
-  std::set<std::string> listed, on;
-  for (const pb::NcclTuningCell& cell : c.tuning()) {
-    if (cell.collective() != "all_reduce") continue;
-    listed.insert(cell.algorithm());
-    if (cell.bandwidth() > 0) on.insert(cell.algorithm());
-  }
-  const bool forced = listed.contains("Ring") && listed.contains("Tree") && !on.empty() &&
-                      (!on.contains("Ring") || !on.contains("Tree"));
-  if (!forced) return "";
-  std::string out;
-  for (const std::string& name : on) out += (out.empty() ? "" : ",") + name;
-  return out;
-}
-
-// The same ranks on the platform: hosts in order of rank are nodes, devices are GPUs.
-struct Job {
-  pb::Platform platform;
-  pb::Launch launch;
-  traces::Communicator communicator;
-};
-
 class CommunicatorCheck {
  public:
   CommunicatorCheck(const pb::NcclLog& log, const pb::NcclCommunicator& c,
@@ -81,7 +55,7 @@ class CommunicatorCheck {
       : log_(log), c_(c), with_(with), report_(report) {}
 
   Result<void> run() {
-    RH_TRY(Job job, place_job());
+    RH_TRY(const LogJob job, place_log(log_, c_, with_, report_.assumed));
     RH_TRY(const platforms::Links links, platforms::Links::build(job.platform));
     const sim::ModelContext context{job.platform, links, job.launch};
     RH_TRY(const sim::Placement placement, sim::place(context, job.communicator));
@@ -102,8 +76,6 @@ class CommunicatorCheck {
   }
 
  private:
-  Result<Job> place_job();
-  std::map<std::string, std::string> environment(const pb::NcclRank* rank) const;
   void channels(const sim::CommShape& shape);
   void transports(const sim::Placement& placement);
   void rings(const sim::Graphs& graphs);
@@ -137,89 +109,6 @@ class CommunicatorCheck {
   // Cells of the table that differ, for the reasons of choices: "NVLS/Simple" -> text.
   std::map<std::string, std::string> odd_cells_;
 };
-
-std::map<std::string, std::string> CommunicatorCheck::environment(const pb::NcclRank* rank) const {
-  std::map<std::string, std::string> env;
-  if (rank != nullptr) {
-    const auto& said = log_.processes(static_cast<int>(rank->process())).environment();
-    env.insert(said.begin(), said.end());
-  }
-  for (const auto& [name, value] : with_.environment) env[name] = value;
-  if (!env.contains("NCCL_ALGO")) {
-    if (const std::string forced = forced_algorithms(c_); !forced.empty()) {
-      env["NCCL_ALGO"] = forced;
-    }
-  }
-  return env;
-}
-
-Result<Job> CommunicatorCheck::place_job() {
-  if (c_.ranks_total() > kMaxRanks) {
-    return fail(Code::kLimit, fmt::format("a communicator of {} ranks", c_.ranks_total()),
-                "communicator " + c_.id(), fmt::format("at most {} are compared", kMaxRanks));
-  }
-  Job job;
-  job.platform = with_.platform;
-  std::map<int, const pb::NcclRank*> known;
-  for (const pb::NcclRank& rank : c_.ranks()) {
-    if (rank.rank() >= 0) known.emplace(rank.rank(), &rank);
-  }
-  std::map<std::string, uint32_t> node_of;
-  for (const auto& [number, rank] : known) {
-    const std::string& host = log_.processes(static_cast<int>(rank->process())).host();
-    node_of.emplace(host, static_cast<uint32_t>(node_of.size()));
-  }
-  uint32_t nodes = std::max<uint32_t>({1, c_.nodes(), static_cast<uint32_t>(node_of.size())});
-  const bool all_known = known.size() == c_.ranks_total();
-  if (!all_known) {
-    assume("ranks that the log does not show fill the nodes in order");
-  }
-  job.platform.set_scale(nodes);
-  if (auto done = platforms::expand(job.platform, "platform"); !done) {
-    return tl::unexpected(done.error());
-  }
-  const auto per_node = static_cast<uint32_t>((c_.ranks_total() + nodes - 1) / nodes);
-  for (uint32_t r = 0; r < c_.ranks_total(); ++r) {
-    const auto it = known.find(static_cast<int>(r));
-    const pb::NcclRank* rank = it == known.end() ? nullptr : it->second;
-    pb::RankLaunch& launch = *job.launch.add_ranks();
-    launch.set_rank(r);
-    launch.set_node(r / per_node);
-    launch.set_gpu(r % per_node);
-    if (rank != nullptr && all_known) {
-      launch.set_node(node_of[log_.processes(static_cast<int>(rank->process())).host()]);
-      const int device = rank->nvml_device() >= 0 ? rank->nvml_device() : rank->device();
-      const int gpus = job.platform.nodes(static_cast<int>(launch.node())).gpus_size();
-      // A machine with fewer devices than its numbers: the platform's GPUs in order stand for them.
-      if (device >= 0 && device < gpus) launch.set_gpu(static_cast<uint32_t>(device));
-    }
-    for (const auto& [name, value] : environment(rank)) (*launch.mutable_env())[name] = value;
-    if (launch.node() >= static_cast<uint32_t>(job.platform.nodes_size()) ||
-        launch.gpu() >= static_cast<uint32_t>(
-                            job.platform.nodes(static_cast<int>(launch.node())).gpus_size())) {
-      return fail(
-          Code::kBadInput,
-          fmt::format("rank {} of {} needs GPU {} of node {}, which the platform does not have", r,
-                      c_.ranks_total(), launch.gpu(), launch.node()),
-          "communicator " + c_.id(), "name the platform that the log was written on");
-    }
-    job.communicator.members.push_back(r);
-  }
-  job.communicator.id = c_.id();
-  job.launch.set_nccl_version(c_.nccl_version());
-  if (c_.nccl_version().empty()) {
-    job.launch.set_nccl_version("2.28.9");
-    assume("NCCL 2.28.9: the log does not say its version");
-  }
-  const std::string forced = forced_algorithms(c_);
-  const auto& env = job.launch.ranks(0).env();
-  const auto given = env.find("NCCL_ALGO");
-  if (!forced.empty() && given != env.end() && given->second == forced &&
-      !with_.environment.contains("NCCL_ALGO")) {
-    assume(fmt::format("NCCL_ALGO={}, as the tuning table of the log shows", forced));
-  }
-  return job;
-}
 
 void CommunicatorCheck::channels(const sim::CommShape& shape) {
   const std::string why = fmt::format(

@@ -26,9 +26,8 @@ namespace rehearse::traces::nccl_log {
 
 class LogBuilder {
  public:
-  // A new run of the program begins (nccl-tests prints its header).
-  void begin_run() { ++run_; }
-  [[nodiscard]] uint32_t run() const { return run_; }
+  // What follows is of this run of the program (nccl-tests prints a header for each), from 1.
+  void set_run(uint32_t run) { run_ = run; }
   // nccl-tests says which rank a device of a process is.
   void tell_rank(std::string_view host, int64_t pid, int device, int rank);
   // A version banner that stands in a line of its own, without process.

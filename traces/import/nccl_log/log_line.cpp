@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/import/nccl_log/log_line.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -120,8 +123,16 @@ std::optional<Prefix> prefix_before(std::string_view line, size_t mark, Hosts& h
   const std::string_view run = back.run(is_host_char);
   if (run.empty()) return std::nullopt;
   const bool alone = back.rest().empty() || back.ends_with(' ') || back.ends_with(']');
-  if (back.rest().empty()) hosts.emplace(run);
+  const std::string process = fmt::format(":{}", *pid);
   out.message.host = hosts.contains(run) ? run : host_in(run, hosts);
+  if (back.rest().empty() && out.message.host.size() < run.size() &&
+      !hosts.contains(std::string(out.message.host) + process)) {
+    out.message.host = run;  // another host whose name ends alike
+  }
+  if (back.rest().empty() && out.message.host.size() == run.size()) {
+    hosts.emplace(run);
+    hosts.emplace(std::string(run) + process);
+  }
   out.message.thread = *thread;
   out.message.pid = *pid;
   out.begin = static_cast<size_t>(out.message.host.data() - line.data());

@@ -34,7 +34,8 @@ struct LogLine {
   std::vector<Message> messages;
 };
 
-// Hosts that have been seen standing alone; they tell where a glued name begins.
+// Hosts that have been seen standing alone, and host:pid of each; they tell where a glued name
+// begins.
 using Hosts = std::set<std::string, std::less<>>;
 
 // `hosts` learns the names of messages that stand at the start of a line.

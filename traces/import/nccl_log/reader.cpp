@@ -31,7 +31,7 @@ class TextReader {
       return;
     }
     const auto said = tables_.add(parts.other, number);
-    if (said.run_begins) log_.begin_run();
+    log_.set_run(tables_.runs());
     if (said.device) {
       hosts_.emplace(said.device->host());
       log_.tell_rank(said.device->host(), said.device->pid(), said.device->device(),

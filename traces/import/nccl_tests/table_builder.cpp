@@ -179,13 +179,11 @@ TableBuilder::Said TableBuilder::comment(std::string_view text) {
       trimmed(text.substr(std::min(text.find_first_not_of('#'), text.size())));
   if (text.starts_with("###")) {
     marker(body);
-    said.run_begins = true;
     return said;
   }
   Scan scan(body);
   if (body.starts_with("nccl-tests version ")) {
     pb::MeasuredTable& table = begin_run().table;
-    said.run_begins = true;
     scan.literal("nccl-tests version ");
     table.set_nccl_tests_version(std::string(scan.word().value_or("")));
     if (const int32_t library = setting(body, "nccl-library=", 0); library > 0) {
@@ -200,7 +198,6 @@ TableBuilder::Said TableBuilder::comment(std::string_view text) {
   } else if (body.starts_with("nThread ")) {
     if (runs_.empty() || runs_.back().configured || runs_.back().table.rows_size() > 0) {
       begin_run();
-      said.run_begins = true;
     }
     runs_.back().configured = true;
     read_configuration(body);

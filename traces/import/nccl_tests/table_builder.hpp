@@ -27,14 +27,14 @@ struct Run {
 class TableBuilder {
  public:
   struct Said {
-    bool run_begins = false;
     std::optional<pb::MeasuredDevice> device;
   };
   // One line without NCCL's messages; `line` is its number for findings.
   Said add(std::string_view text, uint64_t line);
   // A version banner of NCCL.
   void tell_version(const std::string& version);
-  [[nodiscard]] bool empty() const { return runs_.empty(); }
+  // Runs so far; the last one is being read.
+  [[nodiscard]] uint32_t runs() const { return static_cast<uint32_t>(runs_.size()); }
   // Ends the file; the builder is empty then.
   [[nodiscard]] std::vector<Run> finish(Findings& findings, const std::string& file);
 
