@@ -60,11 +60,10 @@ for file in sorted(p for p in (data / folder).rglob("*") if p.is_file()):
         row(path, "nccl-tests-csv", evidence(rows=len(text.splitlines()) - 1))
     elif " NCCL INFO " in text or re.search(r"^NCCL version \d", text, re.M):
         ids = set(re.findall(r"commId (0x[0-9a-f]+) ", text))
-        runs = len(re.findall(r"^# nThread", text, re.M))
-        calls = "opCount" in text
+        runs = sum("opCount" in run for run in re.split(r"^# nThread", text, flags=re.M)[1:])
         choices = len(CHOICE.findall(text))
         vias = len({m for m in VIA.findall(text)})
-        comms = len(ids) if ids else runs if calls and choices else int("Channel 00/" in text)
+        comms = len(ids) if ids else runs if runs else int("Channel 00/" in text)
         row(path, "nccl-log", evidence(communicators=comms, choices=choices, connections=vias, rows=listed[path]))
     elif listed[path]:
         row(path, "nccl-tests", evidence(rows=listed[path]))

@@ -38,7 +38,7 @@ constexpr auto kFiles = std::to_array<File>({
     {"nccl/logs/h100_nvswitch_g6_NVLS.log", "nccl-log", {0, 0, 0, 0, 0, 0, -1, 1, 654, 0, 6, 0, 0}},
     {"nccl/logs/h100_nvswitch_g6_Ring.log", "nccl-log", {0, 0, 0, 0, 0, 0, -1, 1, 654, 144, 6, 0, 0}},
     {"nccl/logs/h100_nvswitch_g6_auto.log", "nccl-log", {0, 0, 0, 0, 0, 0, -1, 1, 654, 0, 6, 0, 0}},
-    {"nccl/logs/rtx3090_4node_result_with_algo_topo_info.txt", "nccl-log", {0, 0, 0, 0, 0, 0, -1, 33, 3008, 0, 31, 0, 0}},
+    {"nccl/logs/rtx3090_4node_result_with_algo_topo_info.txt", "nccl-log", {0, 0, 0, 0, 0, 0, -1, 32, 3008, 0, 31, 0, 0}},
     {"nccl/logs/rtx4090_4gpu_nccl_2.28.9_trace.log.gz", "nccl-log", {0, 0, 0, 0, 0, 0, -1, 1, 0, 3, 0, 0, 0}},
     {"nccl/nccl_tests.csv", "nccl-tests-csv", {0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 3309, 0, 0}},
     {"nccl/tests/panlichen/a100_8card/nccl_all_gather0.txt", "nccl-tests", {0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 22, 0, 0}},

@@ -62,6 +62,18 @@ size_t LogBuilder::group_of(const std::string& comm_id, int ranks_total, int ran
                        group.facts.ranks(known->second).process() != process;
     if (!taken) return i;
   }
+  // A rank whose Init line was lost belongs to the only communicator of that size.
+  if (comm_id.empty()) {
+    size_t named = 0, last = 0;
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      if (!groups_[i].named || groups_[i].run != run_ || groups_[i].facts.ranks_total() != total) {
+        continue;
+      }
+      ++named;
+      last = i;
+    }
+    if (named == 1) return last;
+  }
   Group fresh;
   fresh.run = run_;
   fresh.named = !comm_id.empty();
@@ -107,6 +119,9 @@ void LogBuilder::comm_line(const CommLine& line, const Message& message, uint32_
   Group& group = groups_[binding.group];
   pb::NcclRank& rank = *group.facts.mutable_ranks(binding.rank);
   if (rank.process() != process) return;  // said of another process under the same commId
+  if (rank.rank() < 0 && group.rank_index.try_emplace(line.rank, binding.rank).second) {
+    rank.set_rank(line.rank);
+  }
   if (line.device >= 0) rank.set_device(line.device);
   if (line.nvml_device >= 0) rank.set_nvml_device(line.nvml_device);
   if (!line.bus_id.empty()) rank.set_bus_id(line.bus_id);
