@@ -63,8 +63,8 @@ class Comparison {
                     "rank " + std::to_string(trace_.ranks[r].rank));
       }
       for (uint32_t s = 0; s < evidence_.program.steps; ++s) {
-        steps.push_back(
-            {trace_.ranks[r].rank, s, measured(r, s), predicted(r, s, recorded), naive(r, s)});
+        steps.push_back({trace_.ranks[r].rank, s, measured(r, s), predicted(r, s, recorded),
+                         naive(r, s), waited(r, s)});
       }
       add_calls(r, recorded, calls);
     }

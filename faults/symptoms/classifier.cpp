@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -102,8 +103,10 @@ pb::Symptom of_hang(const pb::Outcome& outcome) {
   if (outcome.waits_size() > 0) {
     const pb::Wait& wait = outcome.waits(0);
     const std::vector<uint32_t> missing(wait.for_ranks().begin(), wait.for_ranks().end());
+    std::set<uint32_t> waiting;
+    for (const pb::Wait& each : outcome.waits()) waiting.insert(each.rank());
     reasons.push_back(fmt::format("{} ranks wait; rank {} in {} (communicator {}, sequence {}) {}",
-                                  outcome.waits_size(), wait.rank(), wait.operation(),
+                                  waiting.size(), wait.rank(), wait.operation(),
                                   wait.communicator(), wait.sequence(),
                                   !missing.empty()          ? "for rank " + format_ranks(missing)
                                   : over_dead_link(outcome) ? "over a link that is down"
