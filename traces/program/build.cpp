@@ -18,12 +18,14 @@ namespace {
 void tell_inferred(Program& program) {
   uint64_t waits = 0;
   for (const RankProgram& rank : program.ranks) {
+    std::vector<bool> on_stream(rank.size(), false);
     for (LaneId lane = 0; lane < rank.lanes.size(); ++lane) {
       if (!rank.on_gpu(lane)) continue;
-      const OpId first = rank.lane_begin[lane], last = rank.lane_begin[lane + 1];
-      for (size_t e = 0; e < rank.edges.size(); ++e) {
-        waits += rank.edge_inferred[e] && rank.edges[e] >= first && rank.edges[e] < last ? 1 : 0;
-      }
+      std::fill(on_stream.begin() + rank.lane_begin[lane],
+                on_stream.begin() + rank.lane_begin[lane + 1], true);
+    }
+    for (size_t e = 0; e < rank.edges.size(); ++e) {
+      waits += rank.edge_inferred[e] && on_stream[rank.edges[e]] ? 1 : 0;
     }
   }
   if (waits == 0) return;

@@ -51,21 +51,18 @@ std::vector<bool> stuck(const RankProgram& p) {
   return waits;
 }
 
-// Time of [from, to) inside recorded operators of a host lane. `at` moves on with calls in order of
-// time.
+// Recorded operators of one thread, as time that they cover.
 class Operators {
  public:
-  Operators(const Draft& d, LaneId lane) {
-    for (size_t i = 0; i < d.ops.size(); ++i) {
-      if (d.ops.lane[i] != lane || d.ops.kind[i] != OpKind::kHost) continue;
-      const Nanos start = d.ops.start[i], end = start + d.ops.duration[i];
-      if (!spans_.empty() && start <= spans_.back().second) {
-        spans_.back().second = std::max(spans_.back().second, end);
-      } else {
-        spans_.emplace_back(start, end);
-      }
+  // In order of start.
+  void add(Nanos start, Nanos end) {
+    if (!spans_.empty() && start <= spans_.back().second) {
+      spans_.back().second = std::max(spans_.back().second, end);
+    } else {
+      spans_.emplace_back(start, end);
     }
   }
+  // Time of [from, to) inside operators; to be asked in order of time.
   [[nodiscard]] Nanos covered(Nanos from, Nanos to) {
     while (at_ < spans_.size() && spans_[at_].second <= from) ++at_;
     Nanos sum = 0;
@@ -79,6 +76,15 @@ class Operators {
   std::vector<std::pair<Nanos, Nanos>> spans_;  // disjoint, ascending
   size_t at_ = 0;
 };
+
+std::vector<Operators> operators_of(const Draft& d) {
+  std::vector<Operators> out(d.rank.lanes.size());
+  for (size_t i = 0; i < d.ops.size(); ++i) {
+    if (d.ops.kind[i] != OpKind::kHost) continue;
+    out[d.ops.lane[i]].add(d.ops.start[i], d.ops.start[i] + d.ops.duration[i]);
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -117,9 +123,9 @@ void finish_edges(Draft& d, InferredEdges inferred, Findings& findings) {
 void measure_gaps(Draft& d, UnknownGaps unknown) {
   RankProgram& out = d.out;
   const Nanos origin = d.ops.size() == 0 ? 0 : d.ops.start.front();
+  std::vector<Operators> operators = operators_of(d);
   for (LaneId lane = 0; lane < out.lanes.size(); ++lane) {
     const bool host = out.lanes[lane].kind == LaneKind::kHostThread;
-    Operators operators(host ? Operators(d, lane) : Operators(d, UINT32_MAX));
     for (OpId op = out.lane_begin[lane]; op < out.lane_begin[lane + 1]; ++op) {
       const bool waits = out.kind[op] == OpKind::kSync;
       const bool first = d.first_of_lane(op);
@@ -138,7 +144,7 @@ void measure_gaps(Draft& d, UnknownGaps unknown) {
       if (!host) continue;
       if (waits) out.host.blocked += std::max<Nanos>(0, full - out.duration[op]);
       out.host.blocked += std::clamp<Nanos>(std::min(ready, d.start(op)) - free, 0, kLongest);
-      const Nanos bare = out.gap[op] - operators.covered(ready, d.start(op));
+      const Nanos bare = out.gap[op] - operators[lane].covered(ready, d.start(op));
       // Before the first call of a thread there is no thread to speak of.
       const bool known = first || bare <= kGlue;
       if (known) {
