@@ -168,6 +168,11 @@ class Planner {
   MessagePlan out_;
 };
 
+// Each connection has a cap of its own.
+uint32_t pair_number(const HopLoad& hop, size_t members) {
+  return hop.from * static_cast<uint32_t>(members) + hop.to + 1;
+}
+
 // Members in the order the data of a broadcast or reduce passes them, and the hops between them:
 // hop i of the chain is the i-th hop of every channel's ring, counted from the root of the first.
 void chain(const ModelContext& context, const CommunicatorModel& model, const Call& call,
@@ -191,6 +196,7 @@ void chain(const ModelContext& context, const CommunicatorModel& model, const Ca
     }
     hop.load.bytes = whole.bytes;
     hop.load.cap = whole.cap;
+    hop.load.pair = pair_number(hop, n);
     traffic.hops.push_back(std::move(hop));
   }
 }
@@ -208,6 +214,7 @@ void star(const ModelContext& context, const CommunicatorModel& model, const Cal
     hop.to = call.collective == Collective::kGather ? root : m;
     hop.load = whole;
     hop.load.links = loads.pair(hop.from, hop.to, 1);
+    hop.load.pair = pair_number(hop, n);
     traffic.hops.push_back(std::move(hop));
   }
 }

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <sstream>
@@ -22,6 +23,7 @@
 #include "platforms/model/links.hpp"
 #include "sim/efficiency.hpp"
 #include "sim/nccl/messages.hpp"
+#include "sim/nccl/node_graphs.hpp"
 #include "sim/nccl/traffic.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/worker.hpp"
@@ -81,13 +83,15 @@ struct Cluster {
       }
     }
     links.emplace(take(platforms::Links::build(platform)));
+    cache = std::make_unique<NodeGraphCache>(platform);
     capacities = effective_capacities(platform, *links);
   }
-  [[nodiscard]] ModelContext context() const { return {platform, *links, launch}; }
+  [[nodiscard]] ModelContext context() const { return {platform, *links, launch, cache.get()}; }
 
   pb::Platform platform;
   pb::Launch launch;
   std::optional<platforms::Links> links;
+  std::unique_ptr<NodeGraphCache> cache;
   std::vector<BytesPerSec> capacities;
 };
 

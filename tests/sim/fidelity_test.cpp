@@ -3,6 +3,7 @@
 // every step. Random platforms, collectives, sizes and ranks, half of them with unequal competitors.
 #include <catch2/catch.hpp>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 
@@ -11,6 +12,7 @@
 #include "platforms/model/catalogue.hpp"
 #include "sim/efficiency.hpp"
 #include "sim/nccl/messages.hpp"
+#include "sim/nccl/node_graphs.hpp"
 #include "sim/replay/replay.hpp"
 #include "tests/sim/call_program.hpp"
 
@@ -45,16 +47,18 @@ struct Cluster {
     auto built = platforms::Links::build(platform);
     REQUIRE(built);
     links.emplace(std::move(*built));
+    cache = std::make_unique<NodeGraphCache>(platform);
     capacities = effective_capacities(platform, *links);
   }
   pb::Platform platform;
   pb::Launch launch;
   std::optional<platforms::Links> links;
+  std::unique_ptr<NodeGraphCache> cache;
   std::vector<BytesPerSec> capacities;
 };
 
 Replayed run(const Cluster& cluster, const traces::Program& program, bool step) {
-  const ModelContext context{cluster.platform, *cluster.links, cluster.launch};
+  const ModelContext context{cluster.platform, *cluster.links, cluster.launch, cluster.cache.get()};
   std::vector<CommunicatorModel> models;
   for (const auto& communicator : program.communicators) {
     auto model = CommunicatorModel::create(context, communicator);
