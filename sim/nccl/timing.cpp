@@ -8,6 +8,7 @@
 
 #include "sim/efficiency.hpp"
 #include "sim/nccl/environment.hpp"
+#include "sim/nccl/graphs.hpp"
 #include "sim/nccl/rounding.hpp"
 
 namespace rehearse::sim {
@@ -28,6 +29,11 @@ constexpr double kLaunchUs = 6;
 constexpr double kHostFactor = 2;
 constexpr double kStagedUs = 6;
 constexpr double kSocketUs = 20;
+
+// Loads and stores of a GPU's threads to host memory reach this share of its PCIe link; copy engines
+// reach more, but NCCL's shared memory does not use them. A prior: 12.5 GB/s of a Gen4 x16 link, as
+// public traces of four RTX 4090 without peer access show.
+constexpr double kHostShare = 0.40;
 
 // A TCP connection is bound by the processor core that copies for it: about 20 Gbit/s (a typical
 // figure for one stream with a large MTU; calibrate to replace it).
@@ -247,6 +253,31 @@ BytesPerSec pair_channel_limit(double clock_hz, int64_t chunk_bytes) {
   const auto chunk = static_cast<double>(std::max<int64_t>(1, chunk_bytes));
   const double clock = clock_hz > 0 ? clock_hz : 1.5e9;
   return chunk / (kPairChunkUs * 1e-6 + chunk / (kPairBytesPerClock * clock));
+}
+
+BytesPerSec host_memory_limit(const ModelContext& context, const Placement& placement,
+                              const Graphs& graphs) {
+  double slowest = 0;
+  std::vector<LinkId> route;
+  const auto look = [&](uint32_t from, uint32_t to) {
+    const Member& a = placement.members[from];
+    const Member& b = placement.members[to];
+    if (a.group != b.group || placement.between(a, b) != PairTransport::kHost) return;
+    route.clear();
+    context.links.gpu_to_host(a.gpu, route);
+    if (route.empty()) return;
+    const double own = context.links[route.front()].capacity * kHostShare;
+    slowest = slowest == 0 ? own : std::min(slowest, own);
+  };
+  for (const std::vector<NodePath>& ring : graphs.rings) {
+    for (const NodePath& path : ring) {
+      for (size_t i = 1; i < path.members.size(); ++i) look(path.members[i - 1], path.members[i]);
+      if (ring.size() == 1 && path.members.size() > 1) {
+        look(path.members.back(), path.members.front());
+      }
+    }
+  }
+  return slowest;
 }
 
 BytesPerSec socket_limit(const Member& member) {

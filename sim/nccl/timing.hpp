@@ -70,6 +70,11 @@ enum class HopKind : uint8_t { kNvlink, kPcie, kHost, kRdmaDirect, kRdma, kSocke
 // The same for one channel of send and recv, which moves chunk after chunk.
 [[nodiscard]] BytesPerSec pair_channel_limit(double clock_hz, int64_t chunk_bytes);
 
+// Rate at which the threads of a GPU move data to or from host memory, all channels together; 0
+// when no ring passes through it inside a node.
+[[nodiscard]] BytesPerSec host_memory_limit(const ModelContext& context, const Placement& placement,
+                                            const Graphs& graphs);
+
 // Of all sockets of one connection.
 [[nodiscard]] BytesPerSec socket_limit(const Member& member);
 

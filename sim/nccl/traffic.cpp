@@ -223,6 +223,10 @@ std::vector<FlowLoad> CommunicatorModel::Impl::flows(const Call& asked,
 BytesPerSec CommunicatorModel::Impl::cap(const Choice& choice, int channels) const {
   BytesPerSec limit = channel_limit(model, choice.algorithm, choice.protocol, channels) *
                       wire_factor(choice.protocol);
+  if (const BytesPerSec all = host_memory_limit(context, placement, graphs); all > 0) {
+    const BytesPerSec each = all / std::max(1, channels);
+    limit = limit > 0 ? std::min(limit, each) : each;
+  }
   if (placement.groups.size() > 1 && placement.inter == InterTransport::kSocket) {
     const BytesPerSec sockets = socket_limit(placement.members.front());
     limit = limit > 0 ? std::min(limit, sockets) : sockets;
