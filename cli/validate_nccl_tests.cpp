@@ -99,8 +99,11 @@ std::string text(const NcclTestReport& report, const Terminal& terminal, bool al
       fmt::format("median error {} (9 of 10 within {}) over {} calls of 1 MiB and more; target {}",
                   percent(report.judged.median), percent(report.judged.p90),
                   format_count(report.judged.rows), percent(NcclTestReport::kTarget)));
-  out += fmt::format("\n{} rows predicted, {} not; nothing was fitted to them\n\n",
-                     format_count(report.predictions.size()), format_count(report.unpredicted));
+  out += fmt::format(
+      "\n{} rows predicted, {} not; no fit was run, but some priors were chosen with published "
+      "tables "
+      "in view (docs/collectives.md)\n\n",
+      format_count(report.predictions.size()), format_count(report.unpredicted));
   Table table({{"hardware"},
                {"platform"},
                {"rows", Align::kRight},

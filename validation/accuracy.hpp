@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far predictions of collectives have been from measured ones, by platform: the band around a
 // new prediction. Read from validation/figures/nccl_tests_accuracy.yaml, which `rehearse validate nccl-tests
-// --save` writes. The tables took no part in setting the model's parameters.
+// --save` writes. No parameter was fitted to the tables; some priors were chosen with
+// them in view, so the bands are not strictly held out.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Our time model against measured nccl-tests tables: every row predicted from data sheet, model and
-// priors, none of it fitted to the row's table. Deterministic; rows in the order of the input.
+// priors, without a fit; some priors were chosen with published tables in view. Deterministic; rows in the order of the input.
 #pragma once
 
 #include <map>
