@@ -19,6 +19,8 @@ namespace {
 
 // Logs print one decimal of a latency or bandwidth.
 constexpr double kPrinted = 0.051;
+// From here on bandwidth outweighs latency.
+constexpr uint64_t kLarge = uint64_t{1} << 20;
 
 enum Kind : std::size_t { kChannels, kTransports, kRings, kTuning, kChoices, kPredicted };
 
@@ -133,7 +135,10 @@ void CommunicatorCheck::channels(const sim::CommShape& shape) {
                        search.type_intra()),
            fmt::format("{} x {:.1f} GB/s, {}", shape.ring.n_channels, shape.ring.bw_intra,
                        sim::name_of(shape.ring.type_intra)),
-           "the search over this machine's links ends in another speed class");
+           search.type_intra() == sim::name_of(shape.ring.type_intra)
+               ? "the search over the same kind of path ends in another speed class"
+               : fmt::format("the GPUs of the log are {} apart, those of the platform {}",
+                             search.type_intra(), sim::name_of(shape.ring.type_intra)));
   }
 }
 
@@ -271,6 +276,9 @@ void CommunicatorCheck::choices(const sim::NcclModel& model) {
         if (theirs && protocol) {
           why = fmt::format("our table: {:.1f} us against {:.1f} us",
                             sim::predicted_time_us(model, call, *theirs, *protocol), ours.time_us);
+          if (choice.has_predicted_us()) {
+            why += fmt::format("; NCCL reckoned with {:.1f} us", choice.predicted_us());
+          }
         }
       }
       differ(kChoices, what, text(logged_name, logged_channels), text(name, channels), why);
@@ -284,10 +292,15 @@ void CommunicatorCheck::choices(const sim::NcclModel& model) {
     count(kPredicted);
     const double error = std::abs(time - choice.predicted_us()) / choice.predicted_us();
     report_.checks[kPredicted].errors.push_back(error);
+    const auto gbps = [&](double us) { return static_cast<double>(choice.bytes()) / us / 1e3; };
     if (error > 0.01) {
-      differ(kPredicted, what + ", NCCL's prediction",
-             fmt::format("{:.2f} us", choice.predicted_us()), fmt::format("{:.2f} us", time),
-             "NCCL's own estimate for the algorithm it chose; latency or bandwidth class differ");
+      differ(
+          kPredicted, what + ", NCCL's prediction", fmt::format("{:.2f} us", choice.predicted_us()),
+          fmt::format("{:.2f} us", time),
+          choice.bytes() >= kLarge
+              ? fmt::format("bandwidth class: NCCL reckons with {:.2f} GB/s, we with {:.2f} GB/s",
+                            gbps(choice.predicted_us()), gbps(time))
+              : "latency constants of this version and path");
     }
   }
 }

@@ -187,3 +187,9 @@ TEST_CASE("evidence attaches to a trace and survives the container", "[evidence]
   CHECK_FALSE(complaint_about(good).empty());
   CHECK_FALSE(complaint_about(pb::Evidence{}).empty());
 }
+
+TEST_CASE("bytes of a log that are no UTF-8 are replaced and counted", "[evidence][nccl-log]") {
+  const auto read = must_read("h:1:1 [0] NCCL WARN socket \xff\xfe closed\n");
+  CHECK(read.findings.count("text-not-utf8") == 1);
+  CHECK(log_of(read).warnings(0).text() == "socket \xef\xbf\xbd\xef\xbf\xbd closed");
+}

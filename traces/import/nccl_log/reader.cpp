@@ -10,6 +10,7 @@
 #include "traces/import/nccl_tests/nccl_tests.hpp"
 #include "traces/import/nccl_tests/table_builder.hpp"
 #include "traces/import/scan.hpp"
+#include "traces/model/utf8.hpp"
 
 namespace rehearse::traces::nccl_log {
 namespace {
@@ -75,7 +76,13 @@ Result<FilePart> read(Source& source, ReadContext& context) {
     }
     RH_TRY(const bool more, lines.next(line));
     if (!more) break;
-    text.add(line, lines.number());
+    if (is_utf8(line)) {
+      text.add(line, lines.number());
+    } else {
+      context.findings.add("text-not-utf8", Severity::kWarning, lines.where(),
+                           "bytes that are no UTF-8 are replaced");
+      text.add(to_utf8(line), lines.number());
+    }
   }
   const std::string& file = source.name();
   if (lines.cut_lines() > 0) {
