@@ -50,11 +50,12 @@ void check_flips(const std::string& bytes, const std::string& name) {
       CHECK(got.error().code != Code::kInternal);
       continue;
     }
-    ++read;
+    CHECK(build_program(got->trace));
+    // Each file is synced to disk: a sample is enough.
+    if (read++ % 50 != 0) continue;
     const auto written =
         write_rtrace(got->trace, folder.path() / "out.rtrace", Overwrite::kReplace);
     if (!written) FAIL_CHECK(written.error().message());
-    CHECK(build_program(got->trace));
   }
   CHECK(read > 0);
 }

@@ -13,7 +13,7 @@ enum class Ends { kMarked, kUnmarked };
 void check_cuts(const std::string& bytes, const std::string& name, Ends ends = Ends::kUnmarked);
 
 // Flips one bit of every byte, one at a time (of at most 1000 bytes spread over the input), and takes
-// what comes: a trace that can be written and built into a program, or an error with a text.
+// what comes: a trace that can be built into a program and (a sample of them) written, or an error with a text.
 void check_flips(const std::string& bytes, const std::string& name);
 
 }  // namespace rehearse::traces::samples
