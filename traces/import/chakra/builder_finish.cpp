@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "traces/import/chakra/builder.hpp"
 #include "traces/import/chakra/schedule.hpp"
@@ -15,7 +16,7 @@ constexpr int64_t kMostRank = 1 << 24;
 
 }  // namespace
 
-std::vector<Dependency> Builder::resolve(std::vector<Pending>& pending, const char* finding) {
+std::vector<Dependency> Builder::resolve(std::vector<Pending> pending) {
   std::vector<Dependency> out;
   uint64_t missing = 0;
   for (const Pending& p : pending) {
@@ -28,9 +29,8 @@ std::vector<Dependency> Builder::resolve(std::vector<Pending>& pending, const ch
       context_.findings.add("dependency-on-itself", Severity::kWarning, file_, "ignored");
     }
   }
-  pending = {};
-  if (missing > 0 && finding != nullptr) {
-    context_.findings.add(finding, Severity::kWarning, file_,
+  if (missing > 0) {
+    context_.findings.add("dependency-missing", Severity::kWarning, file_,
                           "nodes depend on ids that are not in the file; those are ignored",
                           missing);
   }
@@ -210,10 +210,11 @@ void Builder::name_lanes() {
 
 RankPart Builder::finish() {
   Operations& ops = part_.trace.ops;
-  std::vector<Dependency> dependencies = resolve(data_, "dependency-missing");
-  std::vector<Dependency> control = resolve(control_, nullptr);
-  // Control dependencies are calls of functions, not an order in time; they count where there is no other.
-  if (dependencies.empty()) dependencies = std::move(control);
+  std::vector<Dependency> dependencies = resolve(std::exchange(data_, {}));
+  // Control dependencies are calls of functions, not an order in time, and schema 1.0.1 numbers them in a
+  // space of their own; they count where there is no other.
+  if (dependencies.empty()) dependencies = resolve(std::exchange(control_, {}));
+  control_ = {};
   by_id_ = {};
   unmix_streams();
   place_in_time(dependencies);
