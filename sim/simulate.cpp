@@ -130,6 +130,7 @@ Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
     }
     for (const CommunicatorModel& model : copies[call.communicator]) {
       RH_TRY(CallTraffic copy, model.traffic(call, member));
+      add_hops(context, model, call, member, copy);
       add_traffic(out, copy);
     }
     return out;
@@ -139,8 +140,18 @@ Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
   options.capacity = capacities;
   options.gpus = gpu_shares(scenario.document, program);
   if (scenario.document.fidelity() == pb::STEP) {
-    options.messages = [&](const traces::Call& call, uint32_t member) {
-      return message_plan(context, models[call.communicator], call, member);
+    options.messages = [&](const traces::Call& call, uint32_t member) -> Result<MessagePlan> {
+      if (program.communicators[call.communicator].backend != kStorageBackend) {
+        return message_plan(context, models[call.communicator], call, member);
+      }
+      // A write is one message.
+      RH_TRY(CallTraffic write, traffic(call, member));
+      MessagePlan plan;
+      plan.messages.push_back({});
+      plan.messages.front().bytes = write.flows.front().bytes;
+      plan.after_begin = {0, 0};
+      plan.routes = std::move(write.flows);
+      return plan;
     };
   }
   ScheduleDirector director(schedule, program);

@@ -48,7 +48,7 @@ Result<CallTraffic> storage_traffic(const ModelContext& context,
   flow.bytes = static_cast<double>(bytes);
   out.flows.push_back(std::move(flow));
   out.algorithm = "WRITE";
-  out.channels = 1;
+  out.channels = 0;  // no multiprocessor works for it
   out.bus_bytes = static_cast<double>(bytes);
   return out;
 }

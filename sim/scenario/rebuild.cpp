@@ -28,12 +28,14 @@ class Rebuilder {
   RankProgram build() {
     out_.rank = rank_.rank;
     out_.lanes = rank_.lanes;
-    out_.inferred_edges = rank_.inferred_edges;
+    out_.host = rank_.host;
     number();
     for (const auto& lane : plan_.lanes) {
       for (const Planned& op : lane) append(op);
     }
     out_.edge_begin.push_back(static_cast<uint32_t>(out_.edges.size()));
+    out_.inferred_edges = static_cast<uint64_t>(
+        std::count(out_.edge_inferred.begin(), out_.edge_inferred.end(), true));
     add_calls();
     for (size_t l = 0; l < plan_.steps.size(); ++l) {
       for (size_t at : plan_.steps[l])
@@ -71,10 +73,14 @@ class Rebuilder {
     out_.edge_begin.push_back(static_cast<uint32_t>(out_.edges.size()));
     const std::span<const OpId> predecessors =
         fresh ? std::span<const OpId>(made->after) : rank_.predecessors(op.source);
-    for (OpId before : predecessors) {
+    for (size_t i = 0; i < predecessors.size(); ++i) {
+      const OpId before = predecessors[i];
       OpId at = fresh ? Planned::kFresh : place_[op.copy][before];
       if (at == Planned::kFresh) at = place_[0][before];
-      if (at != Planned::kFresh) out_.edges.push_back(at);
+      if (at == Planned::kFresh) continue;
+      out_.edges.push_back(at);
+      out_.edge_inferred.push_back(!fresh && !rank_.edge_inferred.empty() &&
+                                   rank_.edge_inferred[rank_.edge_begin[op.source] + i]);
     }
   }
 

@@ -77,7 +77,8 @@ TEST_CASE("without a slow rank a step is shorter by what it cost", "[sim][outcom
   REQUIRE(path.ranks_size() > 0);
   CHECK(path.ranks(0).name() == "rank 6");
   REQUIRE(path.ranks(0).has_saving_ns());
-  CHECK(path.ranks(0).saving_ns() > cost * 9 / 10);
+  // Kernels that ran beside a waiting collective keep the time they took: not all of it comes back.
+  CHECK(path.ranks(0).saving_ns() > cost * 7 / 10);
   CHECK(path.ranks(0).saving_ns() < outcome.step_time_ns().mean());
   for (const pb::Blame& row : path.operations()) {
     REQUIRE(row.has_saving_ns());
