@@ -57,7 +57,7 @@ Result<int> run_run(Context& context) {
   RH_TRY(const Edited edited, load_edited(context, context.inputs().front()));
   const bool timeline = context.has("timeline");
   RH_TRY(pb::Outcome outcome,
-         simulate_edited(edited, timeline ? sim::Detail::kTimeline : sim::Detail::kSummary,
+         simulate_edited(edited, timeline ? sim::Detail::kTimeline : sim::Detail::kSavings,
                          context.reporter()));
   if (timeline) {
     const std::string text = to_json(outcome.timeline()).dump() + "\n";

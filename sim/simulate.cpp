@@ -76,6 +76,9 @@ Result<pb::Outcome> run(const Scenario& scenario, Detail detail, Reporter& repor
   pb::Outcome outcome;
   auto done = replay_here(scenario, reporter, [&](const Evidence& evidence) {
     outcome = make_outcome(scenario, evidence);
+    if (detail != Detail::kSummary && outcome.has_critical_path()) {
+      fill_savings(evidence, *outcome.mutable_critical_path());
+    }
     if (detail == Detail::kTimeline) fill_timeline(evidence, *outcome.mutable_timeline());
   });
   if (!done) return tl::unexpected(done.error());

@@ -17,8 +17,9 @@ namespace rehearse::sim {
 // verdict, step times, culprits, waits, breakdown, links, communicators and findings are filled;
 // `symptom` is left to the classifier (faults/symptoms), which sees only the outcome.
 [[nodiscard]] Result<pb::Outcome> simulate(const Scenario& scenario, Reporter& reporter);
-// kTimeline: every operation's times too (Outcome.timeline), some bytes for each.
-enum class Detail { kSummary, kTimeline };
+// kSavings: also what a step would save without each row of the critical path. kTimeline: that and
+// every operation's times (Outcome.timeline), some bytes for each.
+enum class Detail { kSummary, kSavings, kTimeline };
 [[nodiscard]] Result<pb::Outcome> simulate(const Scenario& scenario, Detail detail,
                                            Reporter& reporter);
 

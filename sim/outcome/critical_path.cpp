@@ -53,52 +53,6 @@ std::string call_name(const Evidence& evidence, const Meeting& meeting) {
 
 std::string rank_name(const RankProgram& rank) { return "rank " + std::to_string(rank.rank); }
 
-// By how much a step would be shorter, on average, without each row.
-void fill_savings(const Evidence& evidence, Nanos latest, pb::CriticalPath& path) {
-  const Nanos steps = std::max<Nanos>(1, evidence.program.steps);
-  const size_t operations = evidence.program.operations();
-  size_t budget =
-      operations > 0 && operations <= kMostOperations ? kMostVisits / operations : 0;
-  if (budget == 0) return;
-  const Retimed run(evidence);
-  const auto tell = [&](pb::Blame& row, const Retimed::Without& without) {
-    if (budget == 0) return;
-    --budget;
-    row.set_saving_ns(std::max<Nanos>(0, latest - run.end(without)) / steps);
-  };
-  const auto& meetings = evidence.replayed.meetings;
-  const auto on_host = [&](const RankProgram& rank, OpId op) {
-    const auto lane = std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), op) -
-                      rank.lane_begin.begin() - 1;
-    return !rank.on_gpu(static_cast<traces::LaneId>(lane));
-  };
-  const int rows = std::max({path.operations_size(), path.ranks_size(), path.links_size()});
-  for (int i = 0; i < rows; ++i) {
-    if (i < path.operations_size()) {
-      const std::string name = path.operations(i).name();
-      tell(*path.mutable_operations(i),
-           {[&](size_t r, OpId op) {
-              const RankProgram& rank = evidence.program.ranks[r];
-              return on_host(rank, op) ? name == kHost : evidence.names.at(rank.name[op]) == name;
-            },
-            [&](uint32_t id) { return call_name(evidence, meetings[id]) == name; }});
-    }
-    if (i < path.ranks_size()) {
-      const std::string name = path.ranks(i).name();
-      size_t who = 0;
-      while (rank_name(evidence.program.ranks[who]) != name) ++who;
-      tell(*path.mutable_ranks(i), {[who](size_t r, OpId) { return r == who; }, {}});
-    }
-    if (i < path.links_size()) {
-      const LinkId link = evidence.links.find(path.links(i).name());
-      tell(*path.mutable_links(i),
-           {{}, [&, link](uint32_t id) {
-              return evidence.replayed.shapes[evidence.replayed.shape_of[id]].bottleneck == link;
-            }});
-    }
-  }
-}
-
 }  // namespace
 
 void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
@@ -171,7 +125,51 @@ void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
   fill(operations, latest, *path.mutable_operations());
   fill(ranks, latest, *path.mutable_ranks());
   fill(links, latest, *path.mutable_links());
-  fill_savings(evidence, latest, path);
+}
+
+void fill_savings(const Evidence& evidence, pb::CriticalPath& path) {
+  const Nanos latest = path.length_ns();
+  const Nanos steps = std::max<Nanos>(1, evidence.program.steps);
+  const size_t operations = evidence.program.operations();
+  size_t budget = operations > 0 && operations <= kMostOperations ? kMostVisits / operations : 0;
+  if (budget == 0) return;
+  const Retimed run(evidence);
+  const auto tell = [&](pb::Blame& row, const Retimed::Without& without) {
+    if (budget == 0) return;
+    --budget;
+    row.set_saving_ns(std::max<Nanos>(0, latest - run.end(without)) / steps);
+  };
+  const auto& meetings = evidence.replayed.meetings;
+  const auto on_host = [&](const RankProgram& rank, OpId op) {
+    const auto lane = std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), op) -
+                      rank.lane_begin.begin() - 1;
+    return !rank.on_gpu(static_cast<traces::LaneId>(lane));
+  };
+  const int rows = std::max({path.operations_size(), path.ranks_size(), path.links_size()});
+  for (int i = 0; i < rows; ++i) {
+    if (i < path.operations_size()) {
+      const std::string name = path.operations(i).name();
+      tell(*path.mutable_operations(i),
+           {[&](size_t r, OpId op) {
+              const RankProgram& rank = evidence.program.ranks[r];
+              return on_host(rank, op) ? name == kHost : evidence.names.at(rank.name[op]) == name;
+            },
+            [&](uint32_t id) { return call_name(evidence, meetings[id]) == name; }});
+    }
+    if (i < path.ranks_size()) {
+      const std::string name = path.ranks(i).name();
+      size_t who = 0;
+      while (rank_name(evidence.program.ranks[who]) != name) ++who;
+      tell(*path.mutable_ranks(i), {[who](size_t r, OpId) { return r == who; }, {}});
+    }
+    if (i < path.links_size()) {
+      const LinkId link = evidence.links.find(path.links(i).name());
+      tell(*path.mutable_links(i),
+           {{}, [&, link](uint32_t id) {
+              return evidence.replayed.shapes[evidence.replayed.shape_of[id]].bottleneck == link;
+            }});
+    }
+  }
 }
 
 }  // namespace rehearse::sim

@@ -26,7 +26,7 @@ sim::Scenario shipped(const std::string& name) {
 
 pb::Outcome run(const sim::Scenario& scenario) {
   SilentReporter silent;
-  auto outcome = sim::simulate(scenario, silent);
+  auto outcome = sim::simulate(scenario, sim::Detail::kSavings, silent);
   if (!outcome) FAIL(outcome.error().message());
   return std::move(*outcome);
 }
