@@ -13,10 +13,7 @@ namespace {
 using platforms::LinkId;
 
 size_t host_group(const Placement& placement, uint32_t member) {
-  const uint32_t node = placement.members[member].gpu.node;
-  size_t g = 0;
-  while (placement.groups[g].node != node) ++g;
-  return g;
+  return placement.members[member].group;
 }
 
 // Every edge of the pattern as pairs of members.

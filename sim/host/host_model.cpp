@@ -23,9 +23,11 @@ std::optional<HostLibrary> host_library(const pb::Launch& launch,
 
 Result<HostModel> HostModel::create(const ModelContext& context, HostLibrary library,
                                     const traces::Communicator& communicator) {
-  // Seats are found as for NCCL; transports are our own.
+  // Seats are found as for NCCL; transports are our own, and a node is a host.
   pb::Launch launch = context.launch;
   launch.set_backend(pb::NCCL);
+  (*launch.mutable_env())["NCCL_MNNVL_ENABLE"] = "0";
+  for (auto& rank : *launch.mutable_ranks()) (*rank.mutable_env())["NCCL_MNNVL_ENABLE"] = "0";
   const ModelContext seats{context.platform, context.links, launch};
   RH_TRY(Placement placement, place(seats, communicator));
   placement.fallbacks.clear();
