@@ -169,11 +169,9 @@ class Explaining {
       for (size_t g = 0; g < graphs.rings[c].size(); ++g) {
         const NodePath& path = graphs.rings[c][g];
         for (uint32_t m : path.members) channel.ring.push_back(placement.members[m].rank);
-        const pb::Node& node = context_.platform.nodes(static_cast<int>(placement.groups[g].node));
-        const bool named = nodes > 1 && static_cast<int>(path.nic) < node.nics_size() &&
-                           placement.inter != InterTransport::kSocket &&
+        const bool named = nodes > 1 && placement.inter != InterTransport::kSocket &&
                            placement.inter != InterTransport::kNvlink;
-        if (named) channel.adapters.push_back(node.nics(static_cast<int>(path.nic)).name());
+        if (named) channel.adapters.push_back(adapter(placement.groups[g], path.nic));
       }
       if (algorithm == Algorithm::kTree) channel.parent = parents(c, nodes);
       std::vector<uint32_t> key = channel.ring;
@@ -182,20 +180,31 @@ class Explaining {
     }
   }
 
+  [[nodiscard]] const std::string& adapter(const LocalGroup& group, uint32_t index) const {
+    const SystemNet& net = group.system().nets[index];
+    const pb::Node& node = context_.platform.nodes(static_cast<int>(group.hosts[net.host]));
+    return node.nics(static_cast<int>(net.index)).name();
+  }
+
   // Chains inside nodes, the double binary tree between them.
   [[nodiscard]] std::vector<int> parents(size_t c, int nodes) const {
     const Placement& placement = model_.placement();
-    const auto& paths = model_.graphs().rings[c];
+    const Graphs& graphs = model_.graphs();
+    const auto& paths = graphs.trees[c % graphs.trees.size()];
+    const auto rank = [&](uint32_t member) {
+      return static_cast<int>(placement.members[member].rank);
+    };
     std::vector<int> parent(placement.members.size(), -1);
     for (int n = 0; n < nodes; ++n) {
-      const auto& members = paths[static_cast<size_t>(n)].members;
-      for (size_t i = 1; i < members.size(); ++i) {
-        parent[members[i]] = static_cast<int>(placement.members[members[i - 1]].rank);
+      const NodePath& path = paths[static_cast<size_t>(n)];
+      for (size_t i = 1; i < path.members.size(); ++i) {
+        parent[path.members[i]] = rank(path.members[i - 1]);
       }
-      const TreeNode tree = binary_tree(n, nodes, static_cast<int>(c % 2));
-      if (tree.up >= 0) {
-        const auto& above = paths[static_cast<size_t>(tree.up)].members;
-        parent[members.front()] = static_cast<int>(placement.members[above.front()].rank);
+      const TreeNode tree = binary_tree(n, nodes, graphs.tree_of(static_cast<int>(c)));
+      for (int child = 0; child < 2; ++child) {
+        if (tree.down[child] < 0) continue;
+        const NodePath& below = paths[static_cast<size_t>(tree.down[child])];
+        parent[graphs.to_parent(below)] = rank(graphs.to_child(path, child));
       }
     }
     return parent;
