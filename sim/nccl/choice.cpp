@@ -116,7 +116,8 @@ float predicted_time_us(const NcclModel& model, const Call& call, Algorithm algo
   }
   float latency = cost.latency_us;
   if (on_ring_plateau(model, call, algorithm, protocol)) {
-    latency = static_cast<float>(latency * (model.shape.cc_min < 80 ? 1.9 : 1.4));
+    latency = static_cast<float>(
+        latency * (model.shape.cc_min < 80 ? 1.9 : model.version.constants.ring_plateau));
   }
   const int latencies = algorithm == Algorithm::kRing
                             ? call.pipe_ops

@@ -55,6 +55,8 @@ struct Constants {
   bool ll128_hopper = true;   // LL128 on compute capability 9.0 and above; since 2.15
   // Share of ring bandwidth LL128 keeps with less than two ranks per node.
   double ring_ll128_alone = 0.92;
+  // Factor on the latency of large ring SIMPLE AllReduce between nodes, Ampere and newer.
+  double ring_plateau = 1.4;
   // Ring LL keeps half the bandwidth; to 2.21 a quarter (a third for one-node gathers).
   bool ring_ll_half = true;
   // Inter-node hops of a ring AllReduce: 2(nodes−1); to 2.21 2·nodes.

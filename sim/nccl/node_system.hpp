@@ -94,6 +94,8 @@ class NodeSystem {
   }
   // Peer to peer between two GPUs (index) works and is near enough (§8).
   [[nodiscard]] bool peer_to_peer(size_t a, size_t b) const;
+  // The same as the search believes it: before 2.13 it does not ask the driver.
+  [[nodiscard]] bool taken_for_peers(size_t a, size_t b) const;
   // GPUDirect RDMA between GPU and NIC (§8); a PXN path counts with the GPU in between.
   [[nodiscard]] bool gpu_direct(size_t gpu, size_t net) const;
   // The network device of a GPU for a channel (§7.2); UINT32_MAX when it has none.
@@ -114,6 +116,7 @@ class NodeSystem {
   float total_bandwidth = 0;
 
  private:
+  [[nodiscard]] bool near_enough(size_t a, size_t b) const;
   friend class SystemBuilder;
   friend class PathFinder;
   Path& at(DeviceId from, DeviceId to) {

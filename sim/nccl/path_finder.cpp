@@ -184,7 +184,7 @@ void PathFinder::by_way_of(DeviceId middle, DeviceId from, DeviceId to) {
 void PathFinder::without_peer_access() {
   for (size_t g = 0; g < system_.gpus.size(); ++g) {
     for (size_t p = 0; p < system_.gpus.size(); ++p) {
-      if (p == g || system_.peer_to_peer(p, g)) continue;
+      if (p == g || system_.taken_for_peers(p, g)) continue;
       by_way_of(processor_of(g), system_.gpus[p], system_.gpus[g]);
     }
   }
@@ -234,7 +234,7 @@ void PathFinder::without_gpu_direct(size_t gpu, size_t net) {
   by_way_of(cpu, system_.gpus[gpu], system_.nets[net].device);
 }
 
-bool NodeSystem::peer_to_peer(size_t a, size_t b) const {
+bool NodeSystem::near_enough(size_t a, size_t b) const {
   const Path& path = direct_paths_[a * gpus.size() + b];
   PathType level = settings_.p2p_level;
   if (!settings_.p2p_level_given) {
@@ -243,9 +243,17 @@ bool NodeSystem::peer_to_peer(size_t a, size_t b) const {
       level = PathType::kSys;
     }
   }
-  if (path.type > level) return false;
+  return path.type <= level;
+}
+
+bool NodeSystem::peer_to_peer(size_t a, size_t b) const {
+  if (!near_enough(a, b)) return false;
   const bool refused = refused_peer_[a] || refused_peer_[b];
-  return path.type <= PathType::kNvb || !refused;
+  return !refused || direct_paths_[a * gpus.size() + b].type <= PathType::kNvb;
+}
+
+bool NodeSystem::taken_for_peers(size_t a, size_t b) const {
+  return settings_.version < NcclVersion{2, 13, 0} ? near_enough(a, b) : peer_to_peer(a, b);
 }
 
 bool NodeSystem::gpu_direct(size_t gpu, size_t net) const {

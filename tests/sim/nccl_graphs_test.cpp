@@ -8,6 +8,7 @@
 
 #include "base/install.hpp"
 #include "platforms/model/catalogue.hpp"
+#include "sim/nccl/choice.hpp"
 #include "sim/nccl/graphs.hpp"
 
 using namespace rehearse;
@@ -163,6 +164,22 @@ TEST_CASE("an NVLink domain of several hosts is one node for NCCL", "[sim][nccl]
   CHECK(rack.graphs().shape.n_nodes == 4);
 }
 
+TEST_CASE("Gloo on hosts of one NVLink domain talks between them", "[sim][nccl]") {
+  Job rack({"gb200-nvl72"}, 2);
+  rack.launch.set_backend(pb::GLOO);
+  REQUIRE(rack.placed());
+  const auto model = CommunicatorModel::create({rack.platform, *rack.links, rack.launch},
+                                               {"c", "test", {0, 1, 4, 5}, "gloo"});
+  REQUIRE(model);
+  traces::Call call;
+  call.collective = traces::Collective::kAllReduce;
+  call.bytes_in = call.bytes_out = 1 << 20;
+  call.dtype = traces::DType::kFp32;
+  const auto traffic = model->traffic(call, 0);
+  REQUIRE(traffic);
+  CHECK_FALSE(traffic->flows.empty());
+}
+
 TEST_CASE("ranks without peer access and shared memory meet on the network", "[sim][nccl]") {
   Job job({"dgx-a100"}, 1);
   job.set_all("NCCL_P2P_DISABLE", "1");
@@ -200,6 +217,39 @@ TEST_CASE("cards without peer access go through shared memory", "[sim][nccl]") {
   const Graphs graphs = job.graphs();
   CHECK(job.placement->intra == IntraTransport::kHost);
   CHECK(graphs.shape.ring.type_intra >= PathType::kPhb);
+}
+
+TEST_CASE("what NCCL 2.12.12 predicted on 4 nodes of RTX 3090 is reproduced", "[sim][nccl]") {
+  // Public log of Panlichen/nccl-tests (BSD-3-Clause): bytes, algorithm, protocol, microseconds.
+  struct Line {
+    int64_t bytes;
+    Algorithm algorithm;
+    Protocol protocol;
+    double time_us;
+  };
+  Job job({"rtx3090-8"}, 4);
+  job.launch.set_nccl_version("2.12.12");
+  const Graphs graphs = job.graphs();
+  CHECK(graphs.shape.ring.bw_inter == 7);
+  CHECK(job.placement->intra == IntraTransport::kHost);
+  const auto model = make_nccl_model(graphs.shape, {}, {2, 12, 12});
+  REQUIRE(model);
+  for (const Line& line : {Line{64, Algorithm::kTree, Protocol::kLl, 49.68},
+                           Line{65536, Algorithm::kTree, Protocol::kLl, 178.50},
+                           Line{131072, Algorithm::kRing, Protocol::kLl, 267.52},
+                           Line{524288, Algorithm::kRing, Protocol::kLl, 702.86},
+                           Line{1048576, Algorithm::kTree, Protocol::kSimple, 1155.29},
+                           Line{4194304, Algorithm::kRing, Protocol::kSimple, 2187.30},
+                           Line{134217728, Algorithm::kRing, Protocol::kSimple, 38175.93}}) {
+    INFO(line.bytes << " bytes");
+    Call call;
+    call.count = line.bytes / 4;
+    const auto chosen = choose(*model, call);
+    REQUIRE(chosen);
+    CHECK(chosen->algorithm == line.algorithm);
+    CHECK(chosen->protocol == line.protocol);
+    CHECK(chosen->time_us == Approx(line.time_us).epsilon(0.001));
+  }
 }
 
 TEST_CASE("a rank on a GPU that does not exist is refused with its place", "[sim][nccl]") {
