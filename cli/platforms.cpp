@@ -146,7 +146,8 @@ Verb platforms_verb() {
       "`import FILE...` makes a platform of what a machine tells of itself: an NCCL topology "
       "(NCCL_TOPO_DUMP_FILE), an NCCL graph (NCCL_GRAPH_DUMP_FILE; with the topology it belongs "
       "to, "
-      "or alone), the table of nvidia-smi topo -m, or a trace, whose GPUs name the machine. What "
+      "or alone), the table of nvidia-smi topo -m, a log of NCCL or a trace, whose GPUs name "
+      "the machine. What "
       "the "
       "files leave out comes from the "
       "machine of the catalogue that fits best and is listed under assumptions.";

@@ -11,6 +11,7 @@
 #include "base/install.hpp"
 #include "platforms/import/import.hpp"
 #include "platforms/model/links.hpp"
+#include "traces/evidence/evidence.hpp"
 #include "traces/import/import.hpp"
 #include "traces/inspect/hardware.hpp"
 
@@ -65,30 +66,39 @@ class Importing {
   std::vector<std::pair<std::string, std::string>> formats;  // file, format
 
  private:
-  // A trace names its GPUs; the rest is the machine of the catalogue that fits best.
+  // A log or trace names its GPUs; the rest is the machine of the catalogue that fits best.
   Result<void> add_run(const std::string& file) {
+    Findings ignored;
+    const auto evidence = traces::read_evidence(file, ignored, reporter_);
+    if (evidence && !evidence->empty()) {
+      return add_match(traces::hardware_of(*evidence), file, "NCCL log");
+    }
     traces::ImportOptions options;
     options.cut_files = traces::CutFiles::kAccept;
     options.clocks = traces::ClockAlignment::kAsRecorded;
     auto run = traces::import_files({file}, options, reporter_);
-    if (!run) {
-      if (run.error().code == Code::kBadInput) {
-        run.error().fix =
-            "platforms are imported from NCCL topology and graph files, nvidia-smi topo -m and "
-            "traces";
-      }
-      return tl::unexpected(run.error());
+    if (run) return add_match(traces::hardware_of(run->trace), file, "trace");
+    if (run.error().code == Code::kBadInput) {
+      run.error().fix =
+          "platforms are imported from NCCL topology and graph files, nvidia-smi topo -m, NCCL "
+          "logs and traces";
     }
-    const traces::Hardware hardware = traces::hardware_of(run->trace);
-    if (hardware.seen.gpu_model.empty()) {
-      return fail(Code::kBadInput, "the trace does not name its GPUs", file,
-                  "record it with device properties, or write the platform by hand");
+    return tl::unexpected(run.error());
+  }
+
+  Result<void> add_match(traces::Hardware hardware, const std::string& file, const char* format) {
+    if (!settings_.gpu.empty()) {
+      hardware.seen.gpu_model = machines_.gpus().at(settings_.gpu).model();
+    }
+    if (hardware.seen.gpu_model.empty() && hardware.seen.gpus == 0) {
+      return fail(Code::kBadInput, "the file does not tell its GPUs", file,
+                  "give --gpu ID, or write the platform by hand");
     }
     RH_TRY(const platforms::Match match, platforms::best_match(machines_, hardware.seen));
     const auto gpus = static_cast<uint32_t>(match.node.gpus_size());
     auto part = platforms::import_seen(hardware.seen, traces::nodes_needed(hardware, gpus), file,
                                        machines_);
-    if (part) part->format = "trace";
+    if (part) part->format = format;
     return merge(std::move(part), file);
   }
 

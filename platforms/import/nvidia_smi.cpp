@@ -52,6 +52,10 @@ class Building {
     seen.numa = static_cast<uint32_t>(numa_);
     seen.nvlink = most_ > 0;
     seen.nvswitch = switched_;
+    for (const SmiDevice& each : devices_) {
+      if (!each.gpu && seen.nic_kind == pb::NIC_KIND_UNSPECIFIED)
+        seen.nic_kind = kind_of(each.name);
+    }
     std::string sheet = settings.gpu;
     if (!sheet.empty()) {
       if (machines.gpu(sheet) == nullptr) return unknown_sheet(sheet);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 
 namespace rehearse::traces {
 
@@ -30,6 +32,59 @@ Hardware hardware_of(const Trace& trace) {
     out.seen.gpus = std::max(fullest, highest);
   }
   if (out.seen.gpus > out.ranks) out.seen.gpus = highest;
+  return out;
+}
+
+namespace {
+
+// "1/IB", "1/RoCE" behind the name of a port; addresses behind interfaces.
+platforms::Seen& add_network(platforms::Seen& seen, const pb::NcclProcess& process) {
+  if (process.network().find("IB") == std::string::npos || process.ib_no_device()) return seen;
+  seen.nics = std::max(seen.nics, static_cast<uint32_t>(process.nics_size()));
+  for (const pb::NcclNic& nic : process.nics()) {
+    const bool ethernet = nic.detail().find("RoCE") != std::string::npos;
+    seen.nic_kind = ethernet ? pb::ROCE : pb::INFINIBAND;
+  }
+  return seen;
+}
+
+}  // namespace
+
+Hardware hardware_of(const std::vector<pb::Evidence>& evidence) {
+  Hardware out;
+  std::map<std::string, std::set<int64_t>> devices;  // of each host
+  for (const pb::Evidence& each : evidence) {
+    for (const pb::MeasuredTable& table : each.measured().tables()) {
+      if (out.seen.gpu_model.empty()) out.seen.gpu_model = table.hardware();
+      out.ranks = std::max(out.ranks, table.gpus());
+      out.nodes = std::max(out.nodes, table.nodes());
+      for (const pb::MeasuredDevice& device : table.devices()) {
+        devices[device.host()].insert(device.device());
+        if (out.seen.gpu_model.empty()) out.seen.gpu_model = device.name();
+      }
+    }
+    const pb::NcclLog& log = each.nccl_log();
+    for (const pb::NcclProcess& process : log.processes()) add_network(out.seen, process);
+    for (const pb::NcclCommunicator& comm : log.communicators()) {
+      out.ranks = std::max(out.ranks, comm.ranks_total());
+      out.nodes = std::max(out.nodes, comm.nodes());
+      if (comm.has_nvls_available() && comm.nvls_available()) {
+        out.seen.nvlink = out.seen.nvswitch = true;
+        out.seen.compute_capability = 90;
+      }
+      for (const pb::NcclRank& rank : comm.ranks()) {
+        if (rank.process() >= static_cast<uint32_t>(log.processes_size())) continue;
+        const auto& host = log.processes(static_cast<int>(rank.process())).host();
+        devices[host].insert(rank.device() >= 0 ? rank.device() : rank.rank());
+      }
+    }
+  }
+  for (const auto& [host, list] : devices) {
+    out.seen.gpus = std::max(out.seen.gpus, static_cast<uint32_t>(list.size()));
+  }
+  out.nodes = std::max(out.nodes, static_cast<uint32_t>(devices.size()));
+  // A name tells more than the guess from what the switches can do.
+  if (!out.seen.gpu_model.empty()) out.seen.compute_capability = 0;
   return out;
 }
 
