@@ -157,6 +157,28 @@ std::string gpu_by_name(const Machines& machines, std::string_view name, int64_t
   return best;
 }
 
+namespace {
+
+// The data sheet of the same chip ("A100-PG509-200" is an A100), nearest in memory; "" when there is
+// none.
+std::string gpu_by_chip(const Machines& machines, std::string_view name, int64_t memory) {
+  const std::vector<std::string> wanted = words_of(name);
+  if (wanted.empty()) return {};
+  std::string best;
+  double nearest = 0;
+  for (const auto& [id, gpu] : machines.gpus()) {
+    const std::vector<std::string> words = words_of(gpu.model());
+    if (words.empty() || words.front() != wanted.front()) continue;
+    const double off = std::abs(static_cast<double>(memory - gpu.memory()));
+    if (!best.empty() && (memory == 0 || off >= nearest)) continue;
+    best = id;
+    nearest = off;
+  }
+  return best;
+}
+
+}  // namespace
+
 std::string gpu_by_pci_id(uint32_t vendor, uint32_t device) {
   struct Row {
     uint32_t vendor, device;
@@ -184,6 +206,8 @@ std::string gpu_by_pci_id(uint32_t vendor, uint32_t device) {
 Result<Match> best_match(const Machines& machines, const Seen& seen) {
   std::string sheet;
   if (!seen.gpu_model.empty()) sheet = gpu_by_name(machines, seen.gpu_model, seen.gpu_memory);
+  const bool told = !sheet.empty();
+  if (!told) sheet = gpu_by_chip(machines, seen.gpu_model, seen.gpu_memory);
   const pb::Gpu* card = machines.gpu(sheet);
   std::vector<std::pair<int, const Machines::Machine*>> all;
   for (const Machines::Machine& machine : machines.all()) {
@@ -202,7 +226,7 @@ Result<Match> best_match(const Machines& machines, const Seen& seen) {
   match.id = all.front().second->id;
   match.node = all.front().second->node;
   match.platform = all.front().second->written;
-  match.gpu_told = card != nullptr;
+  match.gpu_told = told;
   match.assumed = untold(seen);
   for (size_t i = 1; i < all.size() && all[i].first == all[0].first; ++i) {
     match.equal.push_back(all[i].second->id);

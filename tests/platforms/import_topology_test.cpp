@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "tests/platforms/import_for_tests.hpp"
 
 using namespace rehearse;
@@ -128,6 +130,24 @@ TEST_CASE("a device that NCCL lists under several processors is one interface",
   REQUIRE(imported);
   CHECK(imported->findings.count("repeated-net") == 1);
   CHECK(imported->platform.nodes(0).interfaces_size() == 1);
+}
+
+TEST_CASE("a GPU under another name is matched by its chip and memory, and said so",
+          "[platforms][import]") {
+  Seen seen;
+  seen.gpu_model = "NVIDIA A100-PG509-200";
+  seen.gpu_memory = int64_t{40} << 30;
+  seen.gpus = 8;
+  const auto imported = import_seen(seen, 2, "trace.json", machines());
+  REQUIRE(imported);
+  const pb::Platform platform = whole(*imported);
+  CHECK(platform.nodes_size() == 2);
+  CHECK(platform.nodes(0).gpus(0).model() == "NVIDIA A100-SXM4-40GB");
+  CHECK(std::any_of(
+      platform.assumptions().begin(), platform.assumptions().end(),
+      [](const std::string& text) { return text.find("A100-PG509-200") != std::string::npos; }));
+  seen.gpu_model = "Some Accelerator 9";
+  CHECK_FALSE(import_seen(seen, 1, "trace.json", machines()));
 }
 
 TEST_CASE("cut and flipped topologies are answered, never believed blindly",
