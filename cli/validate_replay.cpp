@@ -20,7 +20,7 @@ using validation::CallTimes;
 using validation::RankStep;
 using validation::ReplayReport;
 
-constexpr double kTarget = 0.03;  // of the step time of each rank
+constexpr double kStepTarget = 0.03;  // of the step time of each rank
 constexpr Bytes kSmall = 4 << 20;
 
 std::string caveat(const ReplayReport& report) {
@@ -87,7 +87,7 @@ Json document(const ReplayReport& report) {
                      {"predicted_end_ns", call.predicted_end}});
   }
   Json step = check("replay-step", "step time of each rank, replayed as recorded",
-                    step_errors(report, &RankStep::predicted), kTarget);
+                    step_errors(report, &RankStep::predicted), kStepTarget);
   if (!predicts_steps(report)) {
     step["met"] = nullptr;
     step["skipped"] = true;
@@ -104,7 +104,7 @@ Json document(const ReplayReport& report) {
       {"checks",
        Json::array(
            {check("replay-step", "step time of each rank, replayed as recorded",
-                  step_errors(report, &RankStep::predicted), kTarget),
+                  step_errors(report, &RankStep::predicted), kStepTarget),
             check("replay-step-naive", "the same as a sum of kernels per stream",
                   step_errors(report, &RankStep::naive), 0),
             check("replay-call-start", "start of each call on each rank, in seconds",
@@ -118,7 +118,7 @@ Json document(const ReplayReport& report) {
       {"calls", calls}};
 }
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+std::string in_percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 std::string step_table(const ReplayReport& report, const Terminal& terminal) {
   Table table({{"rank", Align::kRight},
@@ -186,11 +186,11 @@ std::string text(const ReplayReport& report, const Terminal& terminal) {
       "step time of {} ranks and steps: error at most {}, median {} (target {}: {}); a naive sum "
       "of "
       "kernels is off by up to {}\n(on {}, largest message {}{}{})\n\n",
-      errors.size(), percent(most), percent(at(errors, 0.5)), percent(kTarget),
+      errors.size(), in_percent(most), in_percent(at(errors, 0.5)), in_percent(kStepTarget),
       !predicts_steps(report) ? "not tested"
-      : most <= kTarget       ? "met"
+      : most <= kStepTarget   ? "met"
                               : "missed",
-      percent(naive.empty() ? 0 : naive.back()), report.platform, format_bytes(report.largest),
+      in_percent(naive.empty() ? 0 : naive.back()), report.platform, format_bytes(report.largest),
       caveat(report).empty() ? "" : "; ", caveat(report));
   if (!predicts_steps(report)) out += fmt::format("{}\n\n", kNoWaits);
   out += step_table(report, terminal);
@@ -213,7 +213,7 @@ Result<int> validate_replay(Context& context) {
                           files.front().string()));
   RH_TRY(const ReplayReport report, validation::check_replay(scenario, context.reporter()));
   const std::vector<double> errors = step_errors(report, &RankStep::predicted);
-  const bool met = !predicts_steps(report) || (!errors.empty() && errors.back() <= kTarget);
+  const bool met = !predicts_steps(report) || (!errors.empty() && errors.back() <= kStepTarget);
   auto done = context.json() ? context.print(document(report))
                              : context.print(std::string_view(text(report, context.terminal())));
   return exit_code(std::move(done), met ? 0 : static_cast<int>(Code::kFinding));

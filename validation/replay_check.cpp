@@ -41,9 +41,9 @@ std::vector<size_t> recorded_of(const RankTrace& trace, const RankProgram& progr
   return out;
 }
 
-class Comparison {
+class ReplayComparison {
  public:
-  Comparison(const sim::Scenario& scenario, const Evidence& evidence)
+  ReplayComparison(const sim::Scenario& scenario, const Evidence& evidence)
       : trace_(*scenario.trace), evidence_(evidence) {}
 
   Result<Json> make() {
@@ -177,7 +177,7 @@ Result<ReplayReport> check_replay(const sim::Scenario& scenario, Reporter& repor
                  compared = evidence.program.steps == 0
                                 ? fail(Code::kBadInput, "the trace has no steps to compare", {},
                                        "record with profiler steps")
-                                : Comparison(scenario, evidence).make();
+                                : ReplayComparison(scenario, evidence).make();
                };
                if (auto done = sim::replay_here(scenario, inner, look); !done) {
                  return tl::unexpected(done.error());

@@ -29,18 +29,19 @@ bool better(const Ranked& a, const Ranked& b) {
 
 // The place of the fault, as culprits.
 void add_culprits(const FaultUse& use, pb::Cause& cause) {
-  using Kind = pb::Parameter;
+  using Parameter = pb::Parameter;
   const auto number = [&](const pb::Parameter& p) {
     return static_cast<uint32_t>(std::stoul(use.values.at(p.name())));
   };
   for (const pb::Parameter& p : use.fault().parameters()) {
-    if (p.kind() != Kind::RANK && p.kind() != Kind::NODE && p.kind() != Kind::LINK) continue;
+    if (p.kind() != Parameter::RANK && p.kind() != Parameter::NODE && p.kind() != Parameter::LINK)
+      continue;
     pb::Culprit& culprit = *cause.add_culprits();
     culprit.set_why(use.fault().name());
-    if (p.kind() == Kind::RANK) {
+    if (p.kind() == Parameter::RANK) {
       culprit.set_kind("rank");
       culprit.set_rank(number(p));
-    } else if (p.kind() == Kind::NODE) {
+    } else if (p.kind() == Parameter::NODE) {
       culprit.set_kind("node");
       culprit.set_node(number(p));
     } else {

@@ -19,9 +19,9 @@ tl::unexpected<Error> bad(std::string what, std::string where, std::string fix) 
   return fail(Code::kBadInput, std::move(what), std::move(where), std::move(fix));
 }
 
-class Reader {
+class GraphReader {
  public:
-  explicit Reader(const XmlFile& file) : file_(file) {}
+  explicit GraphReader(const XmlFile& file) : file_(file) {}
 
   Result<std::vector<pb::NcclGraph>> run() {
     std::vector<pb::NcclGraph> graphs;
@@ -138,7 +138,7 @@ Result<ImportedPlatform> import_nccl_graph(const ImportText& file,
     return bad(fmt::format("the root is <{}>, not <graphs>", xml.root().name()),
                xml.place(xml.root()), "give a file written by NCCL_GRAPH_DUMP_FILE");
   }
-  Reader reader(xml);
+  GraphReader reader(xml);
   RH_TRY(std::vector<pb::NcclGraph> graphs, reader.run());
   ImportedPlatform out;
   if (into) {

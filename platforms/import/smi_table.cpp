@@ -12,8 +12,8 @@
 namespace rehearse::platforms {
 namespace {
 
-constexpr size_t kMaxDevices = 256;
-constexpr size_t kMaxBytes = 4u << 20;
+constexpr size_t kMaxColumns = 256;
+constexpr size_t kMaxTableBytes = 4u << 20;
 
 tl::unexpected<Error> bad(std::string what, std::string where, std::string fix) {
   return fail(Code::kBadInput, std::move(what), std::move(where), std::move(fix));
@@ -48,7 +48,7 @@ class Table {
   explicit Table(const ImportText& file) : file_(file) {}
 
   Result<std::vector<SmiDevice>> read() {
-    if (file_.text.size() > kMaxBytes) {
+    if (file_.text.size() > kMaxTableBytes) {
       return fail(Code::kLimit, "more text than nvidia-smi prints", file_.name,
                   "give the output of nvidia-smi topo -m alone");
     }
@@ -87,7 +87,7 @@ class Table {
       if (words[i] == "NUMA Affinity") numa_ = i;
       if (affinity_ == 0 && !words[i].empty()) columns_.push_back(words[i]);
     }
-    if (columns_.size() > kMaxDevices) columns_.clear();
+    if (columns_.size() > kMaxColumns) columns_.clear();
   }
 
   Result<SmiCell> cell(const std::string& text, const std::string& place) const {

@@ -71,9 +71,9 @@ bool is_virtual(std::string_view name) {
   return false;
 }
 
-class Reader {
+class TopologyReader {
  public:
-  Reader(const XmlFile& file, Findings& findings) : file_(file), findings_(findings) {}
+  TopologyReader(const XmlFile& file, Findings& findings) : file_(file), findings_(findings) {}
 
   Result<std::vector<NodeDraft>> run() {
     const pugi::xml_node system = file_.root();
@@ -440,7 +440,7 @@ class Reader {
 }  // namespace
 
 Result<std::vector<NodeDraft>> read_topology(const XmlFile& file, Findings& findings) {
-  return Reader(file, findings).run();
+  return TopologyReader(file, findings).run();
 }
 
 }  // namespace rehearse::platforms

@@ -13,7 +13,7 @@
 namespace rehearse::platforms {
 namespace {
 
-constexpr size_t kMaxBytes = 16u << 20;
+constexpr size_t kMaxXmlBytes = 16u << 20;
 constexpr int kMaxDepth = 48;
 
 tl::unexpected<Error> bad_number(const XmlFile& file, const pugi::xml_node& element,
@@ -31,10 +31,10 @@ tl::unexpected<Error> bad_number(const XmlFile& file, const pugi::xml_node& elem
 }  // namespace
 
 Result<XmlFile> XmlFile::parse(std::string text, std::string name) {
-  if (text.size() > kMaxBytes) {
+  if (text.size() > kMaxXmlBytes) {
     return fail(Code::kLimit,
-                fmt::format("{} bytes of XML, at most {} are read", text.size(), kMaxBytes), name,
-                "give the topology or graph file alone");
+                fmt::format("{} bytes of XML, at most {} are read", text.size(), kMaxXmlBytes),
+                name, "give the topology or graph file alone");
   }
   XmlFile file;
   file.name_ = std::move(name);

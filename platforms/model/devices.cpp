@@ -41,7 +41,7 @@ NicDefaults defaults_of(pb::NicKind kind) {
   }
 }
 
-pb::InterfaceKind kind_of(std::string_view name) {
+pb::InterfaceKind interface_kind_of(std::string_view name) {
   if (name == "lo") return pb::LOOPBACK;
   if (name.starts_with("docker") || name.starts_with("br-") || name.starts_with("virbr")) {
     return pb::BRIDGE;
@@ -168,7 +168,8 @@ class Expansion {
   }
 
   void interface(pb::Interface& each) {
-    if (each.kind() == pb::INTERFACE_KIND_UNSPECIFIED) each.set_kind(kind_of(each.name()));
+    if (each.kind() == pb::INTERFACE_KIND_UNSPECIFIED)
+      each.set_kind(interface_kind_of(each.name()));
     if (each.name().empty()) each.set_name(default_name(each.kind()));
     const uint32_t i = number(each.name());
     each.set_name(fill(each.name(), 'i', i));

@@ -11,7 +11,7 @@ namespace rehearse::sim {
 
 namespace {
 
-constexpr std::array<std::int64_t, kProtocolCount> kGrain = {16, 1920, 512};
+constexpr std::array<std::int64_t, kProtocolCount> kChunkGrain = {16, 1920, 512};
 constexpr std::int64_t kMaxNetworkMessage = std::int64_t{1} << 30;
 
 std::int64_t heads_of(const CommShape& shape, Algorithm algorithm) {
@@ -130,7 +130,7 @@ std::int64_t chunk_bytes(const NcclModel& model, const ChunkRequest& r, int chun
     case Algorithm::kRing:
       break;
   }
-  const std::int64_t grain = kGrain[index_of(protocol)];
+  const std::int64_t grain = kChunkGrain[index_of(protocol)];
   return std::max(grain, chunk / grain * grain);
 }
 

@@ -12,10 +12,9 @@
 namespace rehearse::sim {
 namespace {
 
-using traces::Call;
 using traces::Collective;
 
-uint32_t root_of(const Call& call, size_t members) {
+uint32_t root_of(const traces::Call& call, size_t members) {
   return std::min(static_cast<uint32_t>(std::max(0, call.peer)),
                   static_cast<uint32_t>(members - 1));
 }
@@ -58,7 +57,7 @@ class Planner {
         loads_(context, model.placement(), model.graphs()),
         members_(model.placement().members.size()) {}
 
-  MessagePlan plan(const Call& call) {
+  MessagePlan plan(const traces::Call& call) {
     switch (call.collective) {
       case Collective::kAllToAll:
         pairs();
@@ -175,7 +174,7 @@ uint32_t pair_number(const HopLoad& hop, size_t members) {
 
 // Members in the order the data of a broadcast or reduce passes them, and the hops between them:
 // hop i of the chain is the i-th hop of every channel's ring, counted from the root of the first.
-void chain(const ModelContext& context, const CommunicatorModel& model, const Call& call,
+void chain(const ModelContext& context, const CommunicatorModel& model, const traces::Call& call,
            CallTraffic& traffic) {
   const Loads loads(context, model.placement(), model.graphs());
   const size_t n = model.placement().members.size();
@@ -201,7 +200,7 @@ void chain(const ModelContext& context, const CommunicatorModel& model, const Ca
   }
 }
 
-void star(const ModelContext& context, const CommunicatorModel& model, const Call& call,
+void star(const ModelContext& context, const CommunicatorModel& model, const traces::Call& call,
           CallTraffic& traffic) {
   const Loads loads(context, model.placement(), model.graphs());
   const auto n = static_cast<uint32_t>(model.placement().members.size());
@@ -222,13 +221,13 @@ void star(const ModelContext& context, const CommunicatorModel& model, const Cal
 }  // namespace
 
 Result<MessagePlan> message_plan(const ModelContext& context, const CommunicatorModel& model,
-                                 const Call& call, uint32_t member) {
+                                 const traces::Call& call, uint32_t member) {
   RH_TRY(const CallTraffic traffic, model.traffic(call, member));
   if (traffic.flows.empty()) return MessagePlan{};
   return Planner(context, model, traffic).plan(call);
 }
 
-void add_hops(const ModelContext& context, const CommunicatorModel& model, const Call& call,
+void add_hops(const ModelContext& context, const CommunicatorModel& model, const traces::Call& call,
               uint32_t member, CallTraffic& traffic) {
   if (traffic.flows.empty()) return;
   const Settings& settings = model.nccl().settings;

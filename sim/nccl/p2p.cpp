@@ -16,22 +16,22 @@ namespace {
 
 constexpr int kTransfersPerBatch = 8;  // transfers that run together on one channel
 constexpr std::int64_t kPartAlign = 4096;
-constexpr std::int64_t kMaxBytes = std::int64_t{1} << 48;
-constexpr int kMaxRanks = 1 << 20;
+constexpr std::int64_t kMaxP2pBytes = std::int64_t{1} << 48;
+constexpr int kMaxP2pRanks = 1 << 20;
 
 int power_of_two_up(int n) {
   return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(1, n))));
 }
 
 Result<void> check(const P2pShape& shape) {
-  const bool counts = shape.n_nodes >= 1 && shape.n_nodes <= kMaxRanks &&
+  const bool counts = shape.n_nodes >= 1 && shape.n_nodes <= kMaxP2pRanks &&
                       shape.ranks_per_node >= 1 &&
-                      shape.ranks_per_node <= kMaxRanks / shape.n_nodes && shape.n_channels >= 1 &&
-                      shape.n_channels <= kMaxChannels && shape.nics_per_gpu >= 1 &&
-                      shape.nics_per_gpu <= kMaxChannels;
+                      shape.ranks_per_node <= kMaxP2pRanks / shape.n_nodes &&
+                      shape.n_channels >= 1 && shape.n_channels <= kMaxChannels &&
+                      shape.nics_per_gpu >= 1 && shape.nics_per_gpu <= kMaxChannels;
   const bool links = std::isfinite(shape.nvlink_path_gbps) && shape.nvlink_path_gbps >= 0 &&
                      std::isfinite(shape.nvlink_link_gbps) && shape.nvlink_link_gbps > 0 &&
-                     shape.nvlink_path_gbps / shape.nvlink_link_gbps < kMaxRanks;
+                     shape.nvlink_path_gbps / shape.nvlink_link_gbps < kMaxP2pRanks;
   if (counts && links) return {};
   return fail(Code::kBadInput, "a figure of the point-to-point shape is out of range", {},
               "counts start at 1, channels end at 64, bandwidths are finite");
@@ -109,7 +109,7 @@ Result<P2pLayout> p2p_layout(const P2pShape& shape, const Settings& settings) {
 Result<P2pTransfer> p2p_transfer(const P2pShape& shape, const Settings& settings,
                                  std::int64_t bytes, P2pRoute route) {
   RH_TRY(const P2pLayout layout, p2p_layout(shape, settings));
-  if (bytes < 0 || bytes > kMaxBytes) {
+  if (bytes < 0 || bytes > kMaxP2pBytes) {
     return fail(Code::kBadInput,
                 "a transfer of " + std::to_string(bytes) + " bytes is not possible");
   }

@@ -8,7 +8,7 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr float kLocal = 5000;
+constexpr float kLocalBandwidth = 5000;
 
 PathType type_of(WireType type) {
   switch (type) {
@@ -81,7 +81,7 @@ void PathFinder::run() {
 
 void PathFinder::search_from(DeviceId base) {
   Path& own = system_.at(base, base);
-  own = {{}, kLocal, PathType::kLoc, UINT32_MAX};
+  own = {{}, kLocalBandwidth, PathType::kLoc, UINT32_MAX};
   std::vector<DeviceId> level = {base};
   while (!level.empty()) {
     std::vector<DeviceId> next;

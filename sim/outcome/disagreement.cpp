@@ -13,13 +13,11 @@
 namespace rehearse::sim {
 namespace {
 
-using traces::Call;
-
 // Who came to a call, in parties of one opinion; the largest first, ties by rank.
 std::vector<std::vector<uint32_t>> parties(const Evidence& evidence, uint32_t id) {
   const Replayed& replayed = evidence.replayed;
   std::vector<std::vector<uint32_t>> out;
-  const auto call_of = [&](uint32_t i) -> const Call& {
+  const auto call_of = [&](uint32_t i) -> const traces::Call& {
     const MeetingCall& who = replayed.calls_of[i];
     return evidence.program.ranks[who.rank].calls[who.call];
   };
@@ -40,7 +38,7 @@ std::vector<std::vector<uint32_t>> parties(const Evidence& evidence, uint32_t id
   return out;
 }
 
-std::string describe(const Call& call) {
+std::string describe(const traces::Call& call) {
   return fmt::format("{} of {} bytes of {}", name_of(call.collective),
                      std::max(call.bytes_in, call.bytes_out), name_of(call.dtype));
 }
@@ -57,7 +55,7 @@ bool in_step(const Evidence& evidence, uint32_t id) {
   std::set<std::ptrdiff_t> counts;
   for (uint32_t i = replayed.calls_begin[id]; i < replayed.calls_begin[id + 1]; ++i) {
     const auto& calls = evidence.program.ranks[replayed.calls_of[i].rank].calls;
-    counts.insert(std::count_if(calls.begin(), calls.end(), [&](const Call& call) {
+    counts.insert(std::count_if(calls.begin(), calls.end(), [&](const traces::Call& call) {
       return call.communicator == replayed.meetings[id].communicator;
     }));
   }
@@ -72,9 +70,9 @@ bool compared(const Evidence& evidence, uint32_t id, const pb::Launch& launch) {
   return launch.framework() == pb::PYTORCH && at != launch.env().end() && at->second == "DETAIL";
 }
 
-std::string error_text(const pb::Launch& launch, uint32_t rank_a, const Call& a, uint32_t rank_b,
-                       const Call& b, int64_t sequence) {
-  const auto elements = [](const Call& call) {
+std::string error_text(const pb::Launch& launch, uint32_t rank_a, const traces::Call& a,
+                       uint32_t rank_b, const traces::Call& b, int64_t sequence) {
+  const auto elements = [](const traces::Call& call) {
     return std::max(call.bytes_in, call.bytes_out) / std::max(1, traces::size_of(call.dtype));
   };
   if (launch.framework() == pb::HOROVOD) {
@@ -89,7 +87,7 @@ std::string error_text(const pb::Launch& launch, uint32_t rank_a, const Call& a,
         "tensor of shape [{}].",
         upper(name_of(a.collective)), elements(a), elements(b));
   }
-  const auto print = [&](const Call& call) {
+  const auto print = [&](const traces::Call& call) {
     return fmt::format(
         "CollectiveFingerPrint(SequenceNumber={}, OpType={}, TensorShape=[{}], TensorDtypes={})",
         sequence, upper(name_of(call.collective)), elements(call), name_of(call.dtype));
@@ -113,7 +111,7 @@ void fill_disagreement(const Evidence& evidence, const pb::Launch& launch, pb::O
     if (!meeting.corrupt && !meeting.mismatch) continue;
     const auto groups = parties(evidence, id);
     if (groups.size() < 2) continue;
-    const auto call_of = [&](uint32_t i) -> const Call& {
+    const auto call_of = [&](uint32_t i) -> const traces::Call& {
       const MeetingCall& who = replayed.calls_of[i];
       return evidence.program.ranks[who.rank].calls[who.call];
     };

@@ -17,7 +17,6 @@
 namespace rehearse::sim {
 namespace {
 
-using traces::Call;
 using traces::RankProgram;
 
 constexpr Nanos kMillisecond = 1'000'000;
@@ -58,7 +57,7 @@ Nanos enqueued(const RankProgram& rank, const std::vector<Nanos>& end, OpId op, 
   return when < 0 ? arrival : std::min(when, arrival);
 }
 
-std::string watchdog_text(const Call& call, const TorchTimers& torch) {
+std::string watchdog_text(const traces::Call& call, const TorchTimers& torch) {
   const int64_t element = std::max(1, traces::size_of(call.dtype));
   const Nanos ms = torch.timeout / kMillisecond;
   return fmt::format(
@@ -92,7 +91,7 @@ void torch_watchdogs(const Evidence& evidence, const std::vector<Watched>& ranks
     const RankProgram& rank = evidence.program.ranks[r];
     Expiry first;
     first.time = kEndOfTime;
-    const Call* late = nullptr;
+    const traces::Call* late = nullptr;
     for (size_t c = 0; c < rank.calls.size(); ++c) {
       const Nanos arrival = replayed.arrival[r][c];
       if (arrival < 0) continue;
@@ -140,7 +139,7 @@ std::vector<uint32_t> not_submitted(const Evidence& evidence, uint32_t id, Nanos
     for (size_t c = 0; c < rank.calls.size(); ++c) {
       const Nanos arrival = replayed.arrival[r][c];
       if (replayed.meeting_of[r][c] != id || arrival < 0 || arrival > when) continue;
-      const Call& call = rank.calls[c];
+      const traces::Call& call = rank.calls[c];
       const What what{static_cast<int>(call.collective), call.bytes_in, call.bytes_out};
       there[rank.rank] = what;
       ++parties[what];

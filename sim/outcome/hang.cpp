@@ -23,17 +23,16 @@
 namespace rehearse::sim {
 namespace {
 
-using traces::Call;
 using traces::RankId;
 using traces::RankProgram;
 
 // One call that never ended.
 struct Stuck {
   uint32_t meeting = 0;
-  std::vector<uint32_t> present;   // positions that have arrived
-  std::vector<uint32_t> coming;    // their program has the call, they are held up elsewhere
-  std::vector<uint32_t> never;     // their program has no such call
-  std::map<uint32_t, Call> calls;  // what each that has arrived said
+  std::vector<uint32_t> present;           // positions that have arrived
+  std::vector<uint32_t> coming;            // their program has the call, they are held up elsewhere
+  std::vector<uint32_t> never;             // their program has no such call
+  std::map<uint32_t, traces::Call> calls;  // what each that has arrived said
 };
 
 std::vector<Stuck> find_stuck(const Evidence& evidence) {
@@ -87,7 +86,7 @@ std::string describe(const Evidence& evidence, const Meeting& meeting) {
 }
 
 int64_t calls_on(const RankProgram& rank, uint32_t communicator) {
-  return std::count_if(rank.calls.begin(), rank.calls.end(), [&](const Call& call) {
+  return std::count_if(rank.calls.begin(), rank.calls.end(), [&](const traces::Call& call) {
     return call.communicator == communicator && !traces::is_point_to_point(call.collective);
   });
 }
@@ -159,7 +158,7 @@ std::vector<uint32_t> other_party(const Stuck& stuck, const std::vector<uint32_t
 void add_wait(const Evidence& evidence, const Stuck& stuck, uint32_t r,
               const std::vector<uint32_t>& wanted, pb::Outcome& out) {
   const Meeting& meeting = evidence.replayed.meetings[stuck.meeting];
-  const Call& call = stuck.calls.at(r);
+  const traces::Call& call = stuck.calls.at(r);
   const int64_t element = std::max(1, traces::size_of(call.dtype));
   pb::Wait& wait = *out.add_waits();
   wait.set_rank(evidence.program.ranks[r].rank);
@@ -277,7 +276,7 @@ void fill_hang(const Evidence& evidence, pb::Outcome& out) {
                       evidence.program.communicators[meeting.communicator].id, what));
     }
     for (uint32_t r : wrong) {
-      const Call& call = stuck.calls.at(r);
+      const traces::Call& call = stuck.calls.at(r);
       blamed.emplace(evidence.program.ranks[r].rank,
                      fmt::format("comes to {} with {} of {} bytes; the others disagree", what,
                                  name_of(call.collective), call.bytes_in));

@@ -6,23 +6,22 @@
 namespace rehearse::sim {
 namespace {
 
-using traces::Call;
 using traces::Collective;
 
-bool same_type(const Call& a, const Call& b) {
+bool same_type(const traces::Call& a, const traces::Call& b) {
   return a.dtype == b.dtype || a.dtype == traces::DType::kUnknown ||
          b.dtype == traces::DType::kUnknown;
 }
 
-bool same_reduction(const Call& a, const Call& b) {
+bool same_reduction(const traces::Call& a, const traces::Call& b) {
   return a.reduction == b.reduction || a.reduction == traces::Reduction::kNone ||
          b.reduction == traces::Reduction::kNone;
 }
 
-Agreement pair(const Call& a, const Call& b, Bytes credit) {
+Agreement pair(const traces::Call& a, const traces::Call& b, Bytes credit) {
   if (a.collective == b.collective) return Agreement::kNeverEnds;  // two sends or two recvs
-  const Call& send = a.collective == Collective::kSend ? a : b;
-  const Call& recv = a.collective == Collective::kSend ? b : a;
+  const traces::Call& send = a.collective == Collective::kSend ? a : b;
+  const traces::Call& recv = a.collective == Collective::kSend ? b : a;
   // Importers fill in one of the two sizes or both.
   const Bytes sent = std::max(send.bytes_in, send.bytes_out);
   const Bytes wanted = std::max(recv.bytes_in, recv.bytes_out);
@@ -32,7 +31,7 @@ Agreement pair(const Call& a, const Call& b, Bytes credit) {
 
 }  // namespace
 
-Agreement agreement(const Call& a, const Call& b, Bytes credit) {
+Agreement agreement(const traces::Call& a, const traces::Call& b, Bytes credit) {
   if (traces::is_point_to_point(a.collective) && traces::is_point_to_point(b.collective)) {
     return pair(a, b, credit);
   }

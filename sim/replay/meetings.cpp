@@ -7,7 +7,6 @@
 namespace rehearse::sim {
 namespace {
 
-using traces::Call;
 using traces::Collective;
 
 uint32_t present_members(const traces::Program& program, const traces::Communicator& communicator) {
@@ -43,7 +42,7 @@ class Arranger {
   void collectives() {
     std::vector<std::vector<int64_t>> sequences(program_.communicators.size());
     for (const auto& rank : program_.ranks) {
-      for (const Call& call : rank.calls) {
+      for (const traces::Call& call : rank.calls) {
         if (traces::is_point_to_point(call.collective)) continue;
         std::vector<int64_t>& known = sequences[call.communicator];
         if (known.empty() || known.back() < call.sequence) {
@@ -77,7 +76,7 @@ class Arranger {
     for (uint32_t r = 0; r < program_.ranks.size(); ++r) {
       const traces::RankProgram& rank = program_.ranks[r];
       for (uint32_t i = 0; i < rank.calls.size(); ++i) {
-        const Call& call = rank.calls[i];
+        const traces::Call& call = rank.calls[i];
         if (!traces::is_point_to_point(call.collective)) continue;
         const auto self = static_cast<uint32_t>(
             std::max(0, member_index(program_.communicators[call.communicator], rank.rank)));

@@ -14,7 +14,6 @@
 namespace rehearse::sim {
 namespace {
 
-using traces::Call;
 using traces::Program;
 using traces::RankProgram;
 
@@ -164,7 +163,7 @@ class Evaluator final : public FabricListener, public Stage {
     const DeclaredShape& shape = shapes_[out_.shape_of[id]];
     out_.arrival[r][index] = when;
     Meeting& meeting = out_.meetings[id];
-    const Call& call = rank.calls[index];
+    const traces::Call& call = rank.calls[index];
     if (meeting.arrived == 0) {
       meeting.call = call;
       meeting.first_arriver = static_cast<uint32_t>(r);
@@ -190,7 +189,7 @@ class Evaluator final : public FabricListener, public Stage {
     }
   }
 
-  void arrive_rooted(size_t r, uint32_t id, const Call& call) {
+  void arrive_rooted(size_t r, uint32_t id, const traces::Call& call) {
     const DeclaredShape& shape = shapes_[out_.shape_of[id]];
     auto at = rooted_.find(id);
     if (at == rooted_.end()) {

@@ -10,8 +10,6 @@
 namespace rehearse::sim {
 namespace {
 
-using traces::Call;
-
 // Of each byte a GPU passes on in a collective: read what came in, read its own, write the result.
 constexpr double kMemoryPasses = 3;
 
@@ -46,7 +44,8 @@ class Declarer {
 
  private:
   // A recv as its sender sees it, and the member who sends; collectives as they are.
-  [[nodiscard]] std::pair<Call, uint32_t> as_sent(Call call, traces::RankId rank) const {
+  [[nodiscard]] std::pair<traces::Call, uint32_t> as_sent(traces::Call call,
+                                                          traces::RankId rank) const {
     if (!traces::is_point_to_point(call.collective)) return {call, 0};
     auto self = static_cast<int32_t>(
         std::max(0, member_index(program_.communicators[call.communicator], rank)));
@@ -62,7 +61,7 @@ class Declarer {
     return fabric_.add_route(flow.links, {flow.cap, uint64_t{flow.pair} << 32 | communicator});
   }
 
-  void add(const Call& call, uint32_t member, const CallTraffic& traffic) {
+  void add(const traces::Call& call, uint32_t member, const CallTraffic& traffic) {
     DeclaredShape shape;
     shape.latency = traffic.latency;
     shape.credit = traffic.credit;
@@ -123,7 +122,7 @@ class Declarer {
     return out;
   }
 
-  void contend(const Call& call, const CallTraffic& traffic, double seconds,
+  void contend(const traces::Call& call, const CallTraffic& traffic, double seconds,
                DeclaredShape& shape) const {
     const auto& members = program_.communicators[call.communicator].members;
     if (options_.gpus.empty() || members.empty()) return;

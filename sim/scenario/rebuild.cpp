@@ -9,14 +9,13 @@
 namespace rehearse::sim {
 namespace {
 
-using traces::Call;
 using traces::OpId;
 using traces::RankProgram;
 
 constexpr size_t kMostOperations = 1'000'000'000;
 
 // What counts a call's sequence numbers: collectives per communicator, send and recv per peer too.
-std::tuple<uint32_t, int, int32_t> counter_of(const Call& call) {
+std::tuple<uint32_t, int, int32_t> counter_of(const traces::Call& call) {
   if (!traces::is_point_to_point(call.collective)) return {call.communicator, -1, -1};
   return {call.communicator, static_cast<int>(call.collective), call.peer};
 }
@@ -84,7 +83,7 @@ class Rebuilder {
     }
   }
 
-  void add_call(OpId op, const Call& call) {
+  void add_call(OpId op, const traces::Call& call) {
     out_.call[op] = static_cast<uint32_t>(out_.calls.size());
     out_.calls.push_back(call);
     out_.call_op.push_back(op);
@@ -106,7 +105,7 @@ class Rebuilder {
       for (size_t c = 0; c < rank_.calls.size(); ++c) {
         const OpId op = place_[copy][rank_.call_op[c]];
         if (op == Planned::kFresh) continue;
-        Call call = rank_.calls[c];
+        traces::Call call = rank_.calls[c];
         call.sequence += static_cast<int64_t>(copy) * per_copy[counter_of(call)];
         if (call.group != 0) call.group += copy * groups;
         add_call(op, call);

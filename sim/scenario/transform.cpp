@@ -9,7 +9,6 @@
 namespace rehearse::sim {
 namespace {
 
-using traces::Call;
 using traces::OpId;
 using traces::RankProgram;
 
@@ -37,7 +36,7 @@ Result<void> skip_collective(traces::Program& program, const pb::SkipCollective&
   RH_TRY(RankProgram * rank, find_rank(program, how.rank(), "skip-collective"));
   uint32_t seen = 0;
   for (size_t c = 0; c < rank->calls.size(); ++c) {
-    const Call skipped = rank->calls[c];
+    const traces::Call skipped = rank->calls[c];
     if (traces::is_point_to_point(skipped.collective)) continue;
     if (seen++ != how.nth()) continue;
     // The operation stays in its lane as nothing, so that what follows keeps its predecessors.
@@ -48,7 +47,7 @@ Result<void> skip_collective(traces::Program& program, const pb::SkipCollective&
     rank->call_op.erase(rank->call_op.begin() + static_cast<std::ptrdiff_t>(c));
     for (size_t later = 0; later < rank->calls.size(); ++later) {
       rank->call[rank->call_op[later]] = static_cast<uint32_t>(later);
-      Call& call = rank->calls[later];
+      traces::Call& call = rank->calls[later];
       if (later >= c && call.communicator == skipped.communicator &&
           !traces::is_point_to_point(call.collective)) {
         --call.sequence;

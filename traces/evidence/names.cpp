@@ -27,7 +27,7 @@ std::string find(const std::array<Row, N>& rows, std::string_view key) {
   return "";
 }
 
-constexpr std::array<Row, 30> kCollectives = {{
+constexpr std::array<Row, 30> kCollectiveNames = {{
     {"allreduce", "all_reduce"},
     {"allreducecoalesced", "all_reduce"},
     {"allreducesparse", "all_reduce"},
@@ -91,7 +91,7 @@ std::string collective_name(std::string_view text) {
   std::string key = folded(text);
   if (key.starts_with("nccl")) key.erase(0, 4);
   if (key.ends_with("perf")) key.erase(key.size() - 4);
-  return find(kCollectives, key);
+  return find(kCollectiveNames, key);
 }
 
 std::string algorithm_name(std::string_view text) { return find(kAlgorithms, folded(text)); }
