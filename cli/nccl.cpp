@@ -150,7 +150,7 @@ Verb nccl_verb() {
     add("nodes", po::value<std::string>()->value_name("N"), "nodes; without it as few as needed");
     add("gpus-per-node", po::value<std::string>()->value_name("N"), "use the first N of each node");
     add("collective", po::value<std::string>()->default_value("all_reduce")->value_name("C"),
-        "all_reduce, all_gather, reduce_scatter, broadcast, reduce, alltoall, sendrecv, gather, "
+        "all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, sendrecv, gather, "
         "scatter, barrier");
     add("bytes", po::value<std::string>()->default_value("64MiB")->value_name("SIZE"),
         "size of the call");

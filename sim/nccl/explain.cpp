@@ -12,6 +12,7 @@
 #include "sim/nccl/pairs.hpp"
 #include "sim/nccl/threads.hpp"
 #include "sim/nccl/trace_call.hpp"
+#include "traces/evidence/names.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -25,7 +26,7 @@ const std::map<std::string, Collective>& collectives() {
       {"reduce_scatter", Collective::kReduceScatter},
       {"broadcast", Collective::kBroadcast},
       {"reduce", Collective::kReduce},
-      {"alltoall", Collective::kAllToAll},
+      {"all_to_all", Collective::kAllToAll},
       {"sendrecv", Collective::kSend},
       {"gather", Collective::kGather},
       {"scatter", Collective::kScatter},
@@ -244,10 +245,10 @@ class Explaining {
 }  // namespace
 
 Result<traces::Call> call_of(const Question& question, uint32_t ranks) {
-  const auto at = collectives().find(question.collective);
+  const auto at = collectives().find(traces::collective_name(question.collective));
   if (at == collectives().end()) {
     return fail(Code::kUsage, "unknown collective \"" + question.collective + "\"", "--collective",
-                "all_reduce, all_gather, reduce_scatter, broadcast, reduce, alltoall, sendrecv, "
+                "all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, sendrecv, "
                 "gather, scatter or barrier");
   }
   traces::Call call;

@@ -82,7 +82,7 @@ struct Explanation {
 
 // What is asked, in nccl-tests' words.
 struct Question {
-  std::string collective = "all_reduce";  // also "alltoall", "sendrecv", "gather", "scatter", ...
+  std::string collective = "all_reduce";  // also "all_to_all", "sendrecv", "gather", "scatter", ...
   Bytes bytes = 0;
   std::string type = "float32";
   std::string reduction = "sum";

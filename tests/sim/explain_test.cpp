@@ -164,3 +164,13 @@ TEST_CASE("a testbed refuses what does not fit and says what to do", "[sim][expl
   unknown.collective = "all_reduc";
   CHECK_FALSE(call_of(unknown, 8));
 }
+
+TEST_CASE("a collective is known by the names that logs and frameworks give it", "[sim][explain]") {
+  for (const char* name : {"all_to_all", "alltoall", "AllToAll", "ncclAllToAll"}) {
+    INFO(name);
+    const auto call = call_of(of(1 << 20, name), 8);
+    REQUIRE(call);
+    CHECK(call->collective == traces::Collective::kAllToAll);
+  }
+  CHECK_FALSE(call_of(of(1 << 20, "all_to_most"), 8));
+}
