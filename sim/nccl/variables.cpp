@@ -73,6 +73,8 @@ constexpr Variable kVariables[] = {
     {"NCCL_DEBUG", Acts::kNowhere, "what is logged"},
     {"NCCL_DEBUG_SUBSYS", Acts::kNowhere, "what is logged"},
     {"NCCL_DEBUG_FILE", Acts::kNowhere, "where it is logged"},
+    {"NCCL_CONF_FILE", Acts::kNowhere, "the file is not opened; write its variables in the launch",
+     true},
     {"NCCL_TOPO_FILE", Acts::kNowhere, "import the file with rehearse platforms import", true},
     {"NCCL_TOPO_DUMP_FILE", Acts::kNowhere, "what is written down"},
     {"NCCL_GRAPH_FILE", Acts::kNowhere, "import the file with rehearse platforms import", true},
