@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of nccl-tests, the collective benchmark everybody runs: as its programs print them (with
-// or without redop and root, in-place half, prefixes of launchers), or many of them collected in a
-// CSV file with the columns of `collected_columns`. Pure functions of the text.
+// Rows of nccl-tests tables, the collective benchmark everybody runs, with the conditions of their
+// table beside each: what the import makes of printed tables and of CSV collections
+// (traces/import/nccl_tests), flattened for comparison.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -17,9 +16,9 @@
 namespace rehearse::validation {
 
 struct NcclTestRow {
-  std::string where;       // "all_reduce.txt:17"
-  std::string source;      // source_file of a collection, else the file's name
-  std::string collective;  // "all_reduce", "alltoall", "sendrecv"
+  std::string where;       // "all_reduce.txt: all_reduce#1, 1048576 bytes"
+  std::string source;      // the table's id; a collection names tables after their source
+  std::string collective;  // "all_reduce", "all_to_all", "sendrecv"
   std::string hardware;    // the GPU's name; empty: not stated
   uint32_t nodes = 0;      // 0: not stated
   uint32_t gpus = 0;       // of all nodes; 0: not stated
@@ -38,17 +37,9 @@ struct NcclTestTables {
   Findings findings;  // rows without a time, lines that could not be read
 };
 
-// Reads one file. `collective` is used where the text does not say which it is ("# Collective test
-// starting" or the file's name). kMissingInput, kBadInput with the line when the file holds no row
-// of a table, kLimit above 256 MiB.
+// Reads one file. `collective` is used where neither the text nor the file's name says which it is.
+// kMissingInput, kIo; kBadInput when the file holds no row of a table.
 [[nodiscard]] Result<NcclTestTables> read_nccl_tests(const std::filesystem::path& file,
                                                      const std::string& collective);
-// The same from text; `name` stands for the file in places.
-[[nodiscard]] Result<NcclTestTables> parse_nccl_tests(std::string_view text,
-                                                      const std::string& name,
-                                                      const std::string& collective);
-
-// Names of collectives as nccl-tests' programs have them, without _perf.
-[[nodiscard]] const std::vector<std::string>& nccl_test_names();
 
 }  // namespace rehearse::validation
