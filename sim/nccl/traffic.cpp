@@ -30,6 +30,11 @@ std::vector<LatencyPart> waits_before(const ModelContext& context, const Placeme
   for (const std::string& note : settings.notes) {
     findings.add("horovod-setting", Severity::kWarning, note, "correct or unset the variable");
   }
+  if (settings.fusion != HorovodSettings{}.fusion) {
+    findings.add("not-simulated", Severity::kWarning, "HOROVOD_FUSION_THRESHOLD",
+                 "calls of a trace are fused already; make the trace with another one "
+                 "(`synth --framework horovod --fusion SIZE`)");
+  }
   return longer_negotiation(settings, static_cast<uint32_t>(placement.members.size()));
 }
 

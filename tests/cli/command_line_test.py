@@ -81,6 +81,13 @@ class Errors(unittest.TestCase):
                       ["diagnose", "ddp-16", "--scenario", "ddp-16"]):
             self.assertEqual(rehearse(*words).returncode, 2, words)
 
+    def test_a_setting_that_a_trace_has_settled_is_a_finding(self):
+        done = rehearse("run", "horovod-16", "--set", "launch.ranks[*].env.HOROVOD_FUSION_THRESHOLD=1048576",
+                        "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        findings = {f["id"]: f for f in json.loads(done.stdout)["findings"]}
+        self.assertIn("HOROVOD_FUSION_THRESHOLD", findings["not-simulated"]["first"])
+
     def test_print_config_tells_where_each_setting_comes_from(self):
         done = rehearse("run", "ddp-16", "--expect", "hang", "--print-config", "--json",
                         env={"REHEARSE_CACHE": "elsewhere"})
