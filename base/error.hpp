@@ -43,6 +43,12 @@ using Result = tl::expected<T, Error>;
   return tl::unexpected<Error>(Error{code, std::move(what), std::move(where), std::move(fix)});
 }
 
+// The commonest failure: an input that was read and is wrong.
+[[nodiscard]] inline tl::unexpected<Error> bad_input(std::string what, std::string where = {},
+                                                     std::string fix = {}) {
+  return fail(Code::kBadInput, std::move(what), std::move(where), std::move(fix));
+}
+
 }  // namespace rehearse
 
 // RH_TRY(auto x, f()) binds the value of a Result or returns its error from the enclosing function.

@@ -17,6 +17,9 @@ namespace rehearse {
 // Splits at a character; empty parts are kept.
 [[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
 
+// ASCII letters in lower case.
+[[nodiscard]] std::string lower_case(std::string_view text);
+
 // "a, b and c".
 [[nodiscard]] std::string join_words(std::span<const std::string> words);
 

@@ -147,12 +147,6 @@ std::map<std::string, std::string> stand_ins(const pb::Fault& fault) {
   return values;
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 Result<std::vector<fs::path>> files_in(const fs::path& folder) {
   std::error_code ec;
   std::vector<fs::path> files;
@@ -243,9 +237,9 @@ Result<std::shared_ptr<const FaultEntry>> FaultCatalogue::find(std::string_view 
 
 std::vector<std::shared_ptr<const FaultEntry>> FaultCatalogue::search(std::string_view text) const {
   std::vector<std::shared_ptr<const FaultEntry>> found;
-  const std::vector<std::string> words = split(lower(text), ' ');
+  const std::vector<std::string> words = split(lower_case(text), ' ');
   for (const auto& entry : entries_) {
-    const std::string all = lower(entry->fault.id() + ' ' + write_document(entry->fault));
+    const std::string all = lower_case(entry->fault.id() + ' ' + write_document(entry->fault));
     if (std::all_of(words.begin(), words.end(),
                     [&](const std::string& w) { return all.find(w) != all.npos; })) {
       found.push_back(entry);

@@ -9,21 +9,16 @@
 
 #include "base/document.hpp"
 #include "base/install.hpp"
+#include "base/text.hpp"
 
 namespace rehearse::validation {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
 
 std::set<std::string> words_of(const std::string& name) {
   static const std::set<std::string> kIdle = {"nvidia", "geforce", "tesla", "gpu", "amd", ""};
   std::set<std::string> words;
   std::string word;
-  for (const char c : lower(name) + " ") {
+  for (const char c : lower_case(name) + " ") {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
       word += c;
       continue;
@@ -73,7 +68,7 @@ Result<HardwareChoice> HardwareMap::find(const NcclTestRow& row, uint32_t per_no
   }
   const pb::HardwareEntry* entry = nullptr;
   for (const pb::HardwareEntry& candidate : table_.hardware()) {
-    const bool label = lower(candidate.label()) == lower(row.hardware);
+    const bool label = lower_case(candidate.label()) == lower_case(row.hardware);
     const bool source =
         candidate.source().empty() || row.source.find(candidate.source()) != std::string::npos;
     if (label && source && entry == nullptr) entry = &candidate;

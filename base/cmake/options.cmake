@@ -33,6 +33,10 @@ endif()
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
+# Several sources of a room are compiled as one: reading the headers is most of the time of a build. Names in
+# anonymous namespaces are therefore unique within a room; the lint preset compiles each source alone.
+option(REHEARSE_UNITY "Compile several sources of a room as one" ON)
+
 # rehearse_room(name SOURCES... PROTOS... PUBLIC libs PRIVATE libs): one static library per folder.
 function(rehearse_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;PROTOS;PUBLIC;PRIVATE" ${ARGN})
@@ -45,4 +49,9 @@ function(rehearse_room name)
     target_link_libraries(rehearse_${name} PUBLIC rehearse_${name}_proto)
   endif()
   target_precompile_headers(rehearse_${name} PRIVATE ${PROJECT_SOURCE_DIR}/base/cmake/precompiled.hpp)
+  if(REHEARSE_UNITY)
+    set_target_properties(rehearse_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # A source's own types look like a header's when another file includes it.
+    target_compile_options(rehearse_${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
 endfunction()

@@ -15,10 +15,6 @@ constexpr size_t kMaxChannels = 64;
 constexpr const char* kTypes[] = {"LOC", "NVL", "NVB", "C2C", "PIX",
                                   "PXB", "P2C", "PXN", "PHB", "SYS"};
 
-tl::unexpected<Error> bad(std::string what, std::string where, std::string fix) {
-  return fail(Code::kBadInput, std::move(what), std::move(where), std::move(fix));
-}
-
 class GraphReader {
  public:
   explicit GraphReader(const XmlFile& file) : file_(file) {}
@@ -29,14 +25,14 @@ class GraphReader {
     for (const pugi::xml_node& child : file_.root().children("graph")) {
       RH_TRY(pb::NcclGraph graph, read(child));
       if (!ids.insert(graph.id()).second) {
-        return bad(fmt::format("a second graph has the id {}", graph.id()), file_.place(child),
-                   "keep one of them");
+        return bad_input(fmt::format("a second graph has the id {}", graph.id()),
+                         file_.place(child), "keep one of them");
       }
       graphs.push_back(std::move(graph));
     }
     if (graphs.empty()) {
-      return bad("the file has no <graph>", file_.place(file_.root()),
-                 "give a file written by NCCL_GRAPH_DUMP_FILE");
+      return bad_input("the file has no <graph>", file_.place(file_.root()),
+                       "give a file written by NCCL_GRAPH_DUMP_FILE");
     }
     return graphs;
   }
@@ -62,8 +58,8 @@ class GraphReader {
     graph.set_pattern(static_cast<uint32_t>(pattern));
     graph.set_cross_nic(static_cast<uint32_t>(cross));
     if (intra > 1e5 || inter > 1e5 || latency > 1e6) {
-      return bad("a speed or latency that no link has", file_.place(element),
-                 "speeds are GB/s of one channel, latencies microseconds");
+      return bad_input("a speed or latency that no link has", file_.place(element),
+                       "speeds are GB/s of one channel, latencies microseconds");
     }
     graph.set_intra(intra * 1e9);
     graph.set_inter(inter * 1e9);
@@ -72,8 +68,8 @@ class GraphReader {
     for (const char* field : {"typeintra", "typeinter"}) {
       const std::string type = element.attribute(field).value();
       if (std::find(std::begin(kTypes), std::end(kTypes), type) == std::end(kTypes)) {
-        return bad(fmt::format("{} is {}", field, in_quotes(type)), file_.place(element),
-                   "write LOC, NVL, NVB, C2C, PIX, PXB, P2C, PXN, PHB or SYS");
+        return bad_input(fmt::format("{} is {}", field, in_quotes(type)), file_.place(element),
+                         "write LOC, NVL, NVB, C2C, PIX, PXB, P2C, PXN, PHB or SYS");
       }
       if (std::string_view(field) == "typeintra") {
         graph.set_intra_type(type);
@@ -106,8 +102,8 @@ class GraphReader {
         RH_TRY(const int64_t dev, whole(file_, child, "dev", 0, 4095));
         const auto& listed = out.gpus();
         if (std::find(listed.begin(), listed.end(), dev) != listed.end()) {
-          return bad(fmt::format("a channel visits GPU {} twice", dev), file_.place(child),
-                     "each GPU is on a channel once");
+          return bad_input(fmt::format("a channel visits GPU {} twice", dev), file_.place(child),
+                           "each GPU is on a channel once");
         }
         out.add_gpus(static_cast<uint32_t>(dev));
         if (dev > gpu.number) gpu = {dev, file_.place(child)};
@@ -119,8 +115,9 @@ class GraphReader {
     }
     const int width = graph.channels(0).gpus_size();
     if (out.gpus_size() != width || width == 0) {
-      return bad(fmt::format("a channel has {} GPUs, the first has {}", out.gpus_size(), width),
-                 file_.place(element), "every channel of a graph visits the same GPUs");
+      return bad_input(
+          fmt::format("a channel has {} GPUs, the first has {}", out.gpus_size(), width),
+          file_.place(element), "every channel of a graph visits the same GPUs");
     }
     return {};
   }
@@ -135,8 +132,8 @@ Result<ImportedPlatform> import_nccl_graph(const ImportText& file,
                                            const Machines& machines) {
   RH_TRY(const XmlFile xml, XmlFile::parse(file.text, file.name));
   if (std::string_view(xml.root().name()) != "graphs") {
-    return bad(fmt::format("the root is <{}>, not <graphs>", xml.root().name()),
-               xml.place(xml.root()), "give a file written by NCCL_GRAPH_DUMP_FILE");
+    return bad_input(fmt::format("the root is <{}>, not <graphs>", xml.root().name()),
+                     xml.place(xml.root()), "give a file written by NCCL_GRAPH_DUMP_FILE");
   }
   GraphReader reader(xml);
   RH_TRY(std::vector<pb::NcclGraph> graphs, reader.run());
@@ -159,19 +156,19 @@ Result<ImportedPlatform> import_nccl_graph(const ImportText& file,
   out.findings.merge(reader.findings);
   out.format = "NCCL graph";
   if (out.platform.nodes().empty()) {
-    return bad("the platform has no node to put the graph on", file.name,
-               "import it together with the topology of the machine");
+    return bad_input("the platform has no node to put the graph on", file.name,
+                     "import it together with the topology of the machine");
   }
   pb::Node& node = *out.platform.mutable_nodes(0);
   if (reader.gpu.number >= node.gpus_size()) {
-    return bad(
+    return bad_input(
         fmt::format("there is no GPU {}: the node has {}", reader.gpu.number, node.gpus_size()),
         reader.gpu.place, "import the graph with the topology it was made for");
   }
   if (reader.net.number >= node.nics_size()) {
-    return bad(fmt::format("there is no network device {}: the node has {}", reader.net.number,
-                           node.nics_size()),
-               reader.net.place, "import the graph with the topology it was made for");
+    return bad_input(fmt::format("there is no network device {}: the node has {}",
+                                 reader.net.number, node.nics_size()),
+                     reader.net.place, "import the graph with the topology it was made for");
   }
   for (pb::NcclGraph& graph : graphs) {
     for (pb::NcclChannel& channel : *graph.mutable_channels()) {

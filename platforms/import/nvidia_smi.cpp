@@ -12,10 +12,6 @@
 namespace rehearse::platforms {
 namespace {
 
-tl::unexpected<Error> bad_matrix(std::string what, std::string where, std::string fix) {
-  return fail(Code::kBadInput, std::move(what), std::move(where), std::move(fix));
-}
-
 // Devices joined by `closest` or closer, as the smallest index of their set.
 std::vector<size_t> groups(const std::vector<SmiDevice>& devices, SmiWay closest) {
   std::vector<size_t> set(devices.size());
@@ -277,9 +273,9 @@ Result<ImportedPlatform> import_nvidia_smi(const ImportText& file, const Machine
   for (const SmiDevice& each : devices) {
     const auto [other, fresh] = names.emplace(each.name, each.place);
     if (!fresh) {
-      return bad_matrix(fmt::format("two devices have the name {}", in_quotes(each.name)),
-                        each.place,
-                        fmt::format("the first is at {}; run nvidia-smi again", other->second));
+      return bad_input(fmt::format("two devices have the name {}", in_quotes(each.name)),
+                       each.place,
+                       fmt::format("the first is at {}; run nvidia-smi again", other->second));
     }
   }
   ImportedPlatform out;

@@ -15,10 +15,6 @@ namespace {
 constexpr size_t kMaxColumns = 256;
 constexpr size_t kMaxTableBytes = 4u << 20;
 
-tl::unexpected<Error> bad(std::string what, std::string where, std::string fix) {
-  return fail(Code::kBadInput, std::move(what), std::move(where), std::move(fix));
-}
-
 // Without terminal escape codes and carriage returns.
 std::string plain(std::string_view line) {
   std::string out;
@@ -63,12 +59,13 @@ class Table {
       }
     }
     if (columns_.empty()) {
-      return bad("there is no line of column names (GPU0 GPU1 ...)", file_.name + ":1:1",
-                 "give the output of nvidia-smi topo -m");
+      return bad_input("there is no line of column names (GPU0 GPU1 ...)", file_.name + ":1:1",
+                       "give the output of nvidia-smi topo -m");
     }
     if (devices_.size() != columns_.size()) {
-      return bad(fmt::format("{} rows for {} columns", devices_.size(), columns_.size()),
-                 fmt::format("{}:{}:1", file_.name, number), "the table was cut; run it again");
+      return bad_input(fmt::format("{} rows for {} columns", devices_.size(), columns_.size()),
+                       fmt::format("{}:{}:1", file_.name, number),
+                       "the table was cut; run it again");
     }
     for (SmiDevice& each : devices_) {
       if (const auto name = legend_.find(each.name); name != legend_.end())
@@ -104,8 +101,8 @@ class Table {
         {"PIX", SmiWay::kPix},   {"PXB", SmiWay::kPxb}, {"PHB", SmiWay::kPhb},
         {"NODE", SmiWay::kNode}, {"SYS", SmiWay::kSys}, {"SOC", SmiWay::kSys}};
     if (const auto way = kWays.find(text); way != kWays.end()) return SmiCell{way->second, 0};
-    return bad(fmt::format("{} is no kind of connection", in_quotes(text)), place,
-               "known are X, NV#, PIX, PXB, PHB, NODE and SYS");
+    return bad_input(fmt::format("{} is no kind of connection", in_quotes(text)), place,
+                     "known are X, NV#, PIX, PXB, PHB, NODE and SYS");
   }
 
   Result<void> body(const std::string& line, size_t number) {
@@ -117,8 +114,8 @@ class Table {
       device.gpu = is_device(first);
       device.place = fmt::format("{}:{}:1", file_.name, number);
       if (cells.size() <= columns_.size()) {
-        return bad(fmt::format("{} cells for {} columns", cells.size() - 1, columns_.size()),
-                   device.place, "the table was cut; run nvidia-smi topo -m again");
+        return bad_input(fmt::format("{} cells for {} columns", cells.size() - 1, columns_.size()),
+                         device.place, "the table was cut; run nvidia-smi topo -m again");
       }
       size_t column = cells[0].size() + 2;
       for (size_t i = 0; i < columns_.size(); ++i) {

@@ -15,10 +15,6 @@ namespace {
 constexpr size_t kMaxGpus = 1024, kMaxNics = 256, kMaxSwitches = 2048, kMaxNuma = 64;
 constexpr double kFastestPort = 3.2e6;  // Mbit/s
 
-tl::unexpected<Error> bad(std::string what, std::string where, std::string fix) {
-  return fail(Code::kBadInput, std::move(what), std::move(where), std::move(fix));
-}
-
 // As NCCL reads "16.0 GT/s PCIe" and "16 GT/s": what it does not know counts as generation 3.
 uint32_t generation_of(std::string_view speed) {
   double rate = 0;
@@ -83,15 +79,15 @@ class TopologyReader {
       if (kind == "cpu") {
         if (auto ok = cpu(child); !ok) return tl::unexpected(ok.error());
       } else if (kind == "pci" || kind == "gpu" || kind == "nic") {
-        return bad(fmt::format("<{}> stands outside any <cpu>: no path leads to it", kind),
-                   file_.place(child), "move it into the <cpu> whose root port it hangs at");
+        return bad_input(fmt::format("<{}> stands outside any <cpu>: no path leads to it", kind),
+                         file_.place(child), "move it into the <cpu> whose root port it hangs at");
       } else {
         ignore(child);
       }
     }
     if (nodes_.empty()) {
-      return bad("the topology has no <cpu>", file_.place(system),
-                 "dump it again with NCCL_TOPO_DUMP_FILE");
+      return bad_input("the topology has no <cpu>", file_.place(system),
+                       "dump it again with NCCL_TOPO_DUMP_FILE");
     }
     return std::move(nodes_);
   }
@@ -120,8 +116,9 @@ class TopologyReader {
     node_ = static_cast<size_t>(at - nodes_.begin());
     RH_TRY(const int64_t id, whole(file_, element, "numaid", -1, 4095));
     if (!numa_ids_.emplace(std::pair(node_, id), file_.place(element)).second) {
-      return bad(fmt::format("a second <cpu> has numaid {}", id), file_.place(element),
-                 fmt::format("the first is at {}; give each its own", numa_ids_[{node_, id}]));
+      return bad_input(
+          fmt::format("a second <cpu> has numaid {}", id), file_.place(element),
+          fmt::format("the first is at {}; give each its own", numa_ids_[{node_, id}]));
     }
     pb::Node& node = nodes_[node_].node;
     if (static_cast<size_t>(node.numa_size()) >= kMaxNuma) {
@@ -155,8 +152,8 @@ class TopologyReader {
         none.set_numa(above.numa);
         done = nets(child, none, nullptr);
       } else if (kind == "gpu") {
-        done = bad("<gpu> stands outside a <pci>: no path leads to it", file_.place(child),
-                   "put it into the <pci> of its bus id");
+        done = bad_input("<gpu> stands outside a <pci>: no path leads to it", file_.place(child),
+                         "put it into the <pci> of its bus id");
       } else {
         ignore(child);
       }
@@ -169,8 +166,8 @@ class TopologyReader {
     const std::string place = file_.place(element);
     for (pugi::xml_node up = element.parent(); up; up = up.parent()) {
       if (bus_id == up.attribute("busid").value()) {
-        return bad(fmt::format("PCI device {} is above itself", bus_id), place,
-                   fmt::format("a cycle; its other place is {}", file_.place(up)));
+        return bad_input(fmt::format("PCI device {} is above itself", bus_id), place,
+                         fmt::format("a cycle; its other place is {}", file_.place(up)));
       }
     }
     auto& claimed = nodes_[node_].bus_ids;
@@ -183,14 +180,14 @@ class TopologyReader {
                     "a switch and another device have one bus id; they are taken for two");
       return {};
     }
-    return bad(fmt::format("PCI device {} is there twice", bus_id), place,
-               fmt::format("the first is at {}; remove one", other->second.first));
+    return bad_input(fmt::format("PCI device {} is there twice", bus_id), place,
+                     fmt::format("the first is at {}; remove one", other->second.first));
   }
 
   Result<void> pci(const pugi::xml_node& element, const Above& above) {
     const std::string bus_id = element.attribute("busid").value();
     if (bus_id.empty()) {
-      return bad("<pci> has no busid", file_.place(element), "write busid=\"0000:0f:00.0\"");
+      return bad_input("<pci> has no busid", file_.place(element), "write busid=\"0000:0f:00.0\"");
     }
     if (auto ok = claim(bus_id, element); !ok) return ok;
     pb::PcieLink link;
@@ -348,14 +345,14 @@ class TopologyReader {
     draft.place = file_.place(element);
     std::string name = element.attribute("name").value();
     if (name.empty()) {
-      return bad("<net> has no name", draft.place, "write the name of the adapter");
+      return bad_input("<net> has no name", draft.place, "write the name of the adapter");
     }
     std::replace(name.begin(), name.end(), '/', '-');
     RH_TRY(draft.number, whole(file_, element, "dev", 0, 4095));
     RH_TRY(double speed, decimal(file_, element, "speed", 0));
     if (speed > 1e9) {
-      return bad(fmt::format("a speed of {} Mbit/s", speed), draft.place,
-                 "write the port's speed in Mbit/s");
+      return bad_input(fmt::format("a speed of {} Mbit/s", speed), draft.place,
+                       "write the port's speed in Mbit/s");
     }
     if (speed > kFastestPort) {
       findings_.add("unlikely-speed", Severity::kWarning,
@@ -409,8 +406,8 @@ class TopologyReader {
     }
     for (const NicDraft& other : node.nics) {
       if (other.nic.name() == draft.nic.name()) {
-        return bad(fmt::format("two NICs have the name {}", in_quotes(draft.nic.name())),
-                   draft.place, fmt::format("the first is at {}; rename one", other.place));
+        return bad_input(fmt::format("two NICs have the name {}", in_quotes(draft.nic.name())),
+                         draft.place, fmt::format("the first is at {}; rename one", other.place));
       }
       if (draft.number >= 0 && other.number == draft.number) {
         findings_.add(

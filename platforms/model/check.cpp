@@ -13,14 +13,10 @@
 namespace rehearse::platforms {
 namespace {
 
-tl::unexpected<Error> bad(std::string what, std::string where, std::string fix) {
-  return fail(Code::kBadInput, std::move(what), std::move(where), std::move(fix));
-}
-
 Result<void> check_name(const std::string& name, const std::string& path) {
-  if (name.empty()) return bad("the name is empty", path + ".name", "write a name");
+  if (name.empty()) return bad_input("the name is empty", path + ".name", "write a name");
   if (name.find('/') == std::string::npos) return {};
-  return bad(
+  return bad_input(
       fmt::format("the name '{}' contains '/', which separates the parts of link names", name),
       path + ".name", "write '-' instead");
 }
@@ -33,9 +29,9 @@ Result<void> check_names(const List& list, const char* field, const std::string&
     if (auto ok = check_name(list[i].name(), here); !ok) return ok;
     const auto [other, fresh] = names.emplace(list[i].name(), i);
     if (fresh) continue;
-    return bad(fmt::format("the name '{}' is already that of {}[{}]", list[i].name(), field,
-                           other->second),
-               here + ".name", "give each its own name, or write \"{i}\" in it");
+    return bad_input(fmt::format("the name '{}' is already that of {}[{}]", list[i].name(), field,
+                                 other->second),
+                     here + ".name", "give each its own name, or write \"{i}\" in it");
   }
   return {};
 }
@@ -49,7 +45,7 @@ int find_switch(const pb::Node& node, const std::string& name) {
 
 Result<void> check_link(const pb::Node& node, const pb::PcieLink& link, const std::string& path) {
   if (link.numa() >= static_cast<uint32_t>(node.numa_size())) {
-    return bad(
+    return bad_input(
         fmt::format("there is no NUMA domain {}: the node has {}", link.numa(), node.numa_size()),
         path + ".pcie.numa", "count NUMA domains from 0, or add one under numa:");
   }
@@ -57,11 +53,12 @@ Result<void> check_link(const pb::Node& node, const pb::PcieLink& link, const st
   std::vector<std::string> names;
   for (const auto& each : node.switches()) names.push_back(each.name());
   const std::string close = nearest(link.parent(), names);
-  return bad(fmt::format("there is no PCIe switch '{}' in this node", link.parent()),
-             path + ".pcie.parent",
-             !close.empty()  ? fmt::format("did you mean '{}'?", close)
-             : names.empty() ? "add it under switches:, or leave parent out for the root complex"
-                             : fmt::format("switches are {}", join_words(names)));
+  return bad_input(fmt::format("there is no PCIe switch '{}' in this node", link.parent()),
+                   path + ".pcie.parent",
+                   !close.empty() ? fmt::format("did you mean '{}'?", close)
+                   : names.empty()
+                       ? "add it under switches:, or leave parent out for the root complex"
+                       : fmt::format("switches are {}", join_words(names)));
 }
 
 Result<void> check_pcie(const pb::Node& node, const std::string& path) {
@@ -73,9 +70,9 @@ Result<void> check_pcie(const pb::Node& node, const std::string& path) {
     int at = i;
     for (int steps = 0; !node.switches(at).pcie().parent().empty(); ++steps) {
       if (steps > node.switches_size()) {
-        return bad(fmt::format("PCIe switch '{}' is above itself", node.switches(i).name()),
-                   fmt::format("{}.switches[{}].pcie.parent", path, i),
-                   "leave parent out for the switch at the root complex");
+        return bad_input(fmt::format("PCIe switch '{}' is above itself", node.switches(i).name()),
+                         fmt::format("{}.switches[{}].pcie.parent", path, i),
+                         "leave parent out for the switch at the root complex");
       }
       at = find_switch(node, node.switches(at).pcie().parent());
     }
@@ -100,36 +97,36 @@ Result<void> check_nvlink(const pb::Node& node, const std::string& path) {
     const std::string here = fmt::format("{}.nvlinks[{}]", path, i);
     for (const auto& [gpu, end] : {std::pair{pair.a(), "a"}, std::pair{pair.b(), "b"}}) {
       if (gpu >= used.size()) {
-        return bad(fmt::format("there is no GPU {}: the node has {}", gpu, used.size()),
-                   fmt::format("{}.{}", here, end), "count GPUs from 0");
+        return bad_input(fmt::format("there is no GPU {}: the node has {}", gpu, used.size()),
+                         fmt::format("{}.{}", here, end), "count GPUs from 0");
       }
       used[gpu] += pair.links();
       if (node.gpus(gpu).nvlink().bandwidth() == 0) {
-        return bad(fmt::format("GPU {} has no NVLink bandwidth", gpu),
-                   fmt::format("{}.{}", here, end),
-                   fmt::format("write gpus[{}].nvlink.generation or .bandwidth", gpu));
+        return bad_input(fmt::format("GPU {} has no NVLink bandwidth", gpu),
+                         fmt::format("{}.{}", here, end),
+                         fmt::format("write gpus[{}].nvlink.generation or .bandwidth", gpu));
       }
     }
     if (pair.a() == pair.b()) {
-      return bad(fmt::format("GPU {} is joined to itself", pair.a()), here + ".b",
-                 "name two different GPUs");
+      return bad_input(fmt::format("GPU {} is joined to itself", pair.a()), here + ".b",
+                       "name two different GPUs");
     }
   }
   for (int i = 0; i < node.gpus_size(); ++i) {
     const auto& gpu = node.gpus(i);
     const std::string here = fmt::format("{}.gpus[{}]", path, i);
     if (gpu.nvlink().links() && used[i] > gpu.nvlink().links()) {
-      return bad(fmt::format("the pairs use {} NVLinks of a GPU that has {}", used[i],
-                             gpu.nvlink().links()),
-                 here + ".nvlink.links", "correct nvlinks: or the number of links");
+      return bad_input(fmt::format("the pairs use {} NVLinks of a GPU that has {}", used[i],
+                                   gpu.nvlink().links()),
+                       here + ".nvlink.links", "correct nvlinks: or the number of links");
     }
     const bool switched = node.nvswitch().count() && gpu.nvlink().links();
     if (switched && gpu.nvlink().bandwidth() == 0) {
-      return bad("the NVLinks have no bandwidth", here + ".nvlink.bandwidth",
-                 "write nvlink.generation or nvlink.bandwidth");
+      return bad_input("the NVLinks have no bandwidth", here + ".nvlink.bandwidth",
+                       "write nvlink.generation or nvlink.bandwidth");
     }
     if (!switched && !used[i] && gpu.c2c() == 0 && bandwidth_of(gpu.pcie()) == 0) {
-      return bad(
+      return bad_input(
           fmt::format("nothing leads to GPU '{}': it has neither PCIe nor NVLink", gpu.name()),
           here + ".pcie", "write pcie: {generation: 4, width: 16}, or like: a catalogue GPU");
     }
@@ -142,8 +139,9 @@ Result<void> check_nics(const pb::Node& node, const std::string& path) {
     const auto& nic = node.nics(i);
     const std::string here = fmt::format("{}.nics[{}]", path, i);
     if (!(nic.bandwidth() > 0)) {
-      return bad(fmt::format("NIC '{}' has no bandwidth", nic.name()), here + ".bandwidth",
-                 "write the rate of one port, e.g. 200Gbps; write down: true for a dead port");
+      return bad_input(
+          fmt::format("NIC '{}' has no bandwidth", nic.name()), here + ".bandwidth",
+          "write the rate of one port, e.g. 200Gbps; write down: true for a dead port");
     }
     if (nic.interface().empty()) continue;
     std::vector<std::string> names;
@@ -154,7 +152,7 @@ Result<void> check_nics(const pb::Node& node, const std::string& path) {
     }
     if (!found) {
       const std::string close = nearest(nic.interface(), names);
-      return bad(
+      return bad_input(
           fmt::format("there is no interface '{}' in this node", nic.interface()),
           here + ".interface",
           close.empty() ? "add it under interfaces:" : fmt::format("did you mean '{}'?", close));
@@ -170,21 +168,21 @@ Result<void> check_addresses(const pb::Node& node, const std::string& path) {
   for (int i = 0; i < node.interfaces_size(); ++i) {
     for (int k = 0; k < node.interfaces(i).addresses_size(); ++k) {
       if (parse_cidr(node.interfaces(i).addresses(k))) continue;
-      return bad(fmt::format("'{}' is not an address", node.interfaces(i).addresses(k)),
-                 fmt::format("{}.interfaces[{}].addresses[{}]", path, i, k),
-                 "write e.g. 10.0.0.{i}/16 or fd00::{i}/64");
+      return bad_input(fmt::format("'{}' is not an address", node.interfaces(i).addresses(k)),
+                       fmt::format("{}.interfaces[{}].addresses[{}]", path, i, k),
+                       "write e.g. 10.0.0.{i}/16 or fd00::{i}/64");
     }
   }
   for (int i = 0; i < node.firewall_size(); ++i) {
     const auto& rule = node.firewall(i);
     const std::string here = fmt::format("{}.firewall[{}]", path, i);
     if (!is_port_range(rule.ports())) {
-      return bad(fmt::format("'{}' is not a range of ports", rule.ports()), here + ".ports",
-                 "write e.g. 29500 or 1024-65535");
+      return bad_input(fmt::format("'{}' is not a range of ports", rule.ports()), here + ".ports",
+                       "write e.g. 29500 or 1024-65535");
     }
     if (!rule.peer().empty() && !parse_cidr(rule.peer())) {
-      return bad(fmt::format("'{}' is not a network", rule.peer()), here + ".peer",
-                 "write e.g. 10.0.0.0/16");
+      return bad_input(fmt::format("'{}' is not a network", rule.peer()), here + ".peer",
+                       "write e.g. 10.0.0.0/16");
     }
   }
   return {};
@@ -207,7 +205,7 @@ Result<void> check_between(const pb::Platform& platform, const std::string& wher
     const auto& node = platform.nodes(n);
     const auto [other, fresh] = names.emplace(node.name(), n);
     if (!fresh) {
-      return bad(
+      return bad_input(
           fmt::format("the name '{}' is already that of nodes[{}]", node.name(), other->second),
           fmt::format("{}: nodes[{}].name", where, n), "write \"{i}\" in the name");
     }
@@ -218,7 +216,7 @@ Result<void> check_between(const pb::Platform& platform, const std::string& wher
         const std::string_view text = interface.addresses(k);
         const auto [owner, first] = addresses.emplace(text.substr(0, text.find('/')), n);
         if (first) continue;
-        return bad(
+        return bad_input(
             fmt::format("the address {} is already that of nodes[{}]", owner->first, owner->second),
             fmt::format("{}: nodes[{}].interfaces[{}].addresses[{}]", where, n, i, k),
             "write \"{i}\" in the address (and \"{k}\" where the interface has a count)");

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <set>
 #include <string>
 
+#include "sim/outcome/expiry.hpp"
 #include "sim/outcome/outcome.hpp"
 #include "sim/replay/agreement.hpp"
 
@@ -41,12 +41,6 @@ std::vector<std::vector<uint32_t>> parties(const Evidence& evidence, uint32_t id
 std::string describe(const traces::Call& call) {
   return fmt::format("{} of {} bytes of {}", name_of(call.collective),
                      std::max(call.bytes_in, call.bytes_out), name_of(call.dtype));
-}
-
-std::string upper(std::string text) {
-  std::erase(text, '_');
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
 }
 
 // Do all that came make as many calls on the communicator? If not, one has left one out.
@@ -85,12 +79,12 @@ std::string error_text(const pb::Launch& launch, uint32_t rank_a, const traces::
         "Mismatched {} tensor shapes: One rank sent a tensor of shape [{}], but another rank sent "
         "a "
         "tensor of shape [{}].",
-        upper(name_of(a.collective)), elements(a), elements(b));
+        op_type_of(a.collective), elements(a), elements(b));
   }
   const auto print = [&](const traces::Call& call) {
     return fmt::format(
         "CollectiveFingerPrint(SequenceNumber={}, OpType={}, TensorShape=[{}], TensorDtypes={})",
-        sequence, upper(name_of(call.collective)), elements(call), name_of(call.dtype));
+        sequence, op_type_of(call.collective), elements(call), name_of(call.dtype));
   };
   return fmt::format(
       "Detected mismatch between collectives on ranks. Rank {} is running collective: {}, but Rank "

@@ -22,12 +22,6 @@ using traces::RankProgram;
 constexpr Nanos kMillisecond = 1'000'000;
 constexpr Nanos kSecond = 1'000'000'000;
 
-std::string upper(std::string text) {
-  std::erase(text, '_');
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
-}
-
 // Where every rank runs and what its timers are.
 struct Watched {
   RankTimers timers;
@@ -63,7 +57,7 @@ std::string watchdog_text(const traces::Call& call, const TorchTimers& torch) {
   return fmt::format(
       "Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, OpType={}, NumelIn={}, "
       "NumelOut={}, Timeout(ms)={}) ran for {} milliseconds before timing out.",
-      call.sequence + 1, upper(name_of(call.collective)), call.bytes_in / element,
+      call.sequence + 1, op_type_of(call.collective), call.bytes_in / element,
       call.bytes_out / element, ms, ms);
 }
 
@@ -295,6 +289,13 @@ void out_of_memory(const Evidence& evidence, const pb::Launch& launch,
 }
 
 }  // namespace
+
+std::string op_type_of(traces::Collective collective) {
+  std::string text(name_of(collective));
+  std::erase(text, '_');
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
 
 std::vector<Expiry> expiries(const Scenario& scenario, const Evidence& evidence,
                              std::span<const MemoryAccount> memory, Findings& findings) {

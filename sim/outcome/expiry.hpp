@@ -21,6 +21,9 @@
 
 namespace rehearse::sim {
 
+// A collective as PyTorch's watchdog spells it: "ALLREDUCE".
+[[nodiscard]] std::string op_type_of(traces::Collective collective);
+
 struct Expiry {
   Nanos time = 0;
   uint32_t rank = 0;              // position in Program::ranks

@@ -9,10 +9,10 @@
 #include <optional>
 #include <string>
 
+#include "traces/import/limits.hpp"
+
 namespace rehearse::traces {
 namespace {
-
-constexpr Bytes kMostBytes = Bytes{1} << 50;
 
 struct Known {
   uint32_t size = 0;

@@ -9,8 +9,6 @@
 namespace rehearse::traces {
 namespace {
 
-tl::unexpected<Error> bad(std::string what) { return fail(Code::kBadInput, std::move(what)); }
-
 // Last value of each enum that is stored.
 constexpr uint32_t kLastDType = static_cast<uint32_t>(DType::kBool);
 constexpr uint32_t kLastReduction = static_cast<uint32_t>(Reduction::kProduct);
@@ -47,10 +45,10 @@ Result<void> decode_calls(const pb::CallColumns& in, size_t rows, const BlockCon
       !fits(in.collective(), rows) || !fits(in.bytes_in(), rows) || !fits(in.bytes_out(), rows) ||
       !fits(in.dtype(), rows) || !fits(in.reduction(), rows) || !fits(in.peer(), rows) ||
       !fits(in.group(), rows)) {
-    return bad(fmt::format("columns of calls that are not {} long", rows));
+    return bad_input(fmt::format("columns of calls that are not {} long", rows));
   }
   if (rows == 0) return {};
-  if (context.communicators.empty()) return bad("calls in a file without communicators");
+  if (context.communicators.empty()) return bad_input("calls in a file without communicators");
   const size_t base = out.size();
   // A column left out is zero; a peer left out is member 0, unlike that of a new Call.
   out.resize(base + rows, Call{.peer = 0});
@@ -58,7 +56,7 @@ Result<void> decode_calls(const pb::CallColumns& in, size_t rows, const BlockCon
   constexpr uint64_t kMaxBytes = INT64_MAX;
   bool ok = each(in.communicator(), context.communicators.size() - 1,
                  [&](size_t i, uint32_t v) { calls[i].communicator = v; });
-  if (!ok) return bad("call on a communicator that is not in the file");
+  if (!ok) return bad_input("call on a communicator that is not in the file");
   ok = each(in.collective(), kCollectives - 1,
             [&](size_t i, uint32_t v) { calls[i].collective = static_cast<Collective>(v); });
   ok &= each(in.dtype(), kLastDType,
@@ -69,13 +67,13 @@ Result<void> decode_calls(const pb::CallColumns& in, size_t rows, const BlockCon
              [&](size_t i, uint64_t v) { calls[i].bytes_in = static_cast<Bytes>(v); });
   ok &= each(in.bytes_out(), kMaxBytes,
              [&](size_t i, uint64_t v) { calls[i].bytes_out = static_cast<Bytes>(v); });
-  if (!ok) return bad("call with a type or size that does not exist");
+  if (!ok) return bad_input("call with a type or size that does not exist");
   for (int i = 0; i < in.group_size(); ++i) calls[i].group = in.group(i);
   for (int i = 0; i < in.peer_size(); ++i) calls[i].peer = in.peer(i);
   for (size_t i = 0; i < rows; ++i) {
     const size_t members = context.communicators[calls[i].communicator].members.size();
     if (calls[i].peer < -1 || (members > 0 && calls[i].peer >= static_cast<int64_t>(members))) {
-      return bad(
+      return bad_input(
           fmt::format("call with peer {} on a communicator of {} members", calls[i].peer, members));
     }
   }
@@ -91,7 +89,7 @@ Result<void> decode_calls(const pb::CallColumns& in, size_t rows, const BlockCon
 
 Result<void> decode_copies(const pb::CopyColumns& in, size_t rows, std::vector<Copy>& out) {
   if (!fits(in.direction(), rows) || !fits(in.bytes(), rows)) {
-    return bad(fmt::format("columns of copies that are not {} long", rows));
+    return bad_input(fmt::format("columns of copies that are not {} long", rows));
   }
   const size_t base = out.size();
   out.resize(base + rows);
@@ -100,24 +98,24 @@ Result<void> decode_copies(const pb::CopyColumns& in, size_t rows, std::vector<C
   });
   ok &= each(in.bytes(), INT64_MAX,
              [&](size_t i, uint64_t v) { out[base + i].bytes = static_cast<Bytes>(v); });
-  return ok ? Result<void>() : bad("copy with a direction or size that does not exist");
+  return ok ? Result<void>() : bad_input("copy with a direction or size that does not exist");
 }
 
 Result<void> decode_syncs(const pb::SyncColumns& in, size_t rows, size_t lanes,
                           std::vector<Sync>& out) {
   if (!fits(in.sync(), rows) || !fits(in.stream_lane(), rows) || !fits(in.event(), rows)) {
-    return bad(fmt::format("columns of synchronisations that are not {} long", rows));
+    return bad_input(fmt::format("columns of synchronisations that are not {} long", rows));
   }
   const size_t base = out.size();
   out.resize(base + rows, Sync{.sync = SyncKind::kRecord, .stream_lane = 0, .event = 0});
   const bool ok = each(in.sync(), kLastSync, [&](size_t i, uint32_t v) {
     out[base + i].sync = static_cast<SyncKind>(v);
   });
-  if (!ok) return bad("synchronisation of unknown type");
+  if (!ok) return bad_input("synchronisation of unknown type");
   for (int i = 0; i < in.stream_lane_size(); ++i) {
     const int32_t lane = in.stream_lane(i);
     if (lane < -1 || lane >= static_cast<int64_t>(lanes)) {
-      return bad(fmt::format("synchronisation with stream lane {} of {}", lane, lanes));
+      return bad_input(fmt::format("synchronisation with stream lane {} of {}", lane, lanes));
     }
     out[base + static_cast<size_t>(i)].stream_lane = lane;
   }
@@ -127,7 +125,7 @@ Result<void> decode_syncs(const pb::SyncColumns& in, size_t rows, size_t lanes,
 
 Result<void> decode_memory(const pb::MemoryColumns& in, size_t rows, std::vector<Memory>& out) {
   if (!fits(in.bytes(), rows) || !fits(in.address(), rows)) {
-    return bad(fmt::format("columns of memory events that are not {} long", rows));
+    return bad_input(fmt::format("columns of memory events that are not {} long", rows));
   }
   const size_t base = out.size();
   out.resize(base + rows);
@@ -149,25 +147,25 @@ Result<void> decode_times(const pb::OperationBlock& block, size_t base, Operatio
     ops.start[at++] = next;
   }
   if (!ok || (ops.size() > base && ops.start[base] < before)) {
-    return bad("operations that are not in order of start");
+    return bad_input("operations that are not in order of start");
   }
   if (!each(block.duration(), kMaxDuration - 1,
             [&](size_t i, uint64_t v) { ops.duration[base + i] = static_cast<Nanos>(v); })) {
-    return bad("operation that lasts longer than any run");
+    return bad_input("operation that lasts longer than any run");
   }
   return {};
 }
 
 Result<void> decode_dependencies(const pb::OperationBlock& block, size_t base, Operations& ops) {
   if (block.dependent_size() != block.waits_back_size()) {
-    return bad("columns of dependencies that differ in length");
+    return bad_input("columns of dependencies that differ in length");
   }
   uint32_t previous = 0;
   for (int i = 0; i < block.dependent_size(); ++i) {
     const uint32_t dependent = block.dependent(i), back = block.waits_back(i);
     const size_t op = base + dependent;
     if (dependent < previous || dependent >= block.count() || back == 0 || back > op) {
-      return bad("dependency on an operation that is not before it");
+      return bad_input("dependency on an operation that is not before it");
     }
     previous = dependent;
     ops.dependencies.push_back({static_cast<uint32_t>(op), static_cast<uint32_t>(op - back)});
@@ -188,7 +186,7 @@ Result<Rows> decode_details(const pb::OperationBlock& block, size_t base, Operat
     row += takes;
     ops.detail[base + i] = takes == 0 ? 0 : row;
   });
-  if (!ok) return bad("operation with a detail that is neither the next row nor none");
+  if (!ok) return bad_input("operation with a detail that is neither the next row nor none");
   Rows rows{};
   for (size_t kind = 0; kind < rows.size(); ++kind) {
     rows[kind] = next[kind] - first[kind];
@@ -199,7 +197,7 @@ Result<Rows> decode_details(const pb::OperationBlock& block, size_t base, Operat
       case OpKind::kMemory:
         break;
       default:
-        if (rows[kind] > 0) return bad("operation with a detail that its kind does not have");
+        if (rows[kind] > 0) return bad_input("operation with a detail that its kind does not have");
     }
   }
   return rows;
@@ -212,15 +210,15 @@ Result<void> decode_block(const pb::OperationBlock& block, const BlockContext& c
   const size_t base = ops.size();
   const size_t n = block.count();
   if (n > kOperationsPerBlock) {
-    return bad(
+    return bad_input(
         fmt::format("block of {} operations; none has more than {}", n, kOperationsPerBlock));
   }
   if (!fits(block.kind(), n) || !fits(block.lane(), n) || !fits(block.name(), n) ||
       !fits(block.start(), n) || !fits(block.duration(), n) || !fits(block.correlation(), n) ||
       !fits(block.detail(), n)) {
-    return bad(fmt::format("columns of operations that are not {} long", n));
+    return bad_input(fmt::format("columns of operations that are not {} long", n));
   }
-  if (n > 0 && context.lanes.empty()) return bad("operations of a rank without lanes");
+  if (n > 0 && context.lanes.empty()) return bad_input("operations of a rank without lanes");
   ops.kind.resize(base + n);
   ops.lane.resize(base + n);
   ops.name.resize(base + n);
@@ -230,15 +228,16 @@ Result<void> decode_block(const pb::OperationBlock& block, const BlockContext& c
   ops.detail.resize(base + n);
   if (!each(block.kind(), kOpKinds - 1,
             [&](size_t i, uint32_t v) { ops.kind[base + i] = static_cast<OpKind>(v); })) {
-    return bad("operation of unknown kind");
+    return bad_input("operation of unknown kind");
   }
   if (!each(block.lane(), context.lanes.size() - 1,
             [&](size_t i, uint32_t v) { ops.lane[base + i] = static_cast<uint16_t>(v); })) {
-    return bad(fmt::format("operation on a lane beyond the {} of its rank", context.lanes.size()));
+    return bad_input(
+        fmt::format("operation on a lane beyond the {} of its rank", context.lanes.size()));
   }
   if (!each(block.name(), context.strings - 1,
             [&](size_t i, uint32_t v) { ops.name[base + i] = v; })) {
-    return bad(fmt::format("operation with a name beyond the {} strings", context.strings));
+    return bad_input(fmt::format("operation with a name beyond the {} strings", context.strings));
   }
   if (auto done = decode_times(block, base, ops); !done) return done;
   if (!block.correlation().empty()) {

@@ -7,15 +7,13 @@
 
 #include "traces/import/activity/step_names.hpp"
 #include "traces/import/kineto/category.hpp"
+#include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
 
 namespace rehearse::traces::activity {
 namespace {
 
-constexpr size_t kMostLanes = 65535;
-constexpr size_t kLongestName = 16 << 10;
 // Beyond this, a sum of start and duration might overflow.
-constexpr Nanos kLatest = Nanos{1} << 61;
 
 std::string_view clip(std::string_view text, size_t bytes) {
   if (text.size() <= bytes) return text;

@@ -7,12 +7,11 @@
 #include <array>
 #include <numeric>
 
+#include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
 
 namespace rehearse::traces::activity {
 namespace {
-
-constexpr Bytes kMostBytes = Bytes{1} << 50;
 
 struct Function {
   std::string_view name;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
 #include "traces/model/utf8.hpp"
 
@@ -17,7 +18,6 @@ using activity::Place;
 using activity::Span;
 
 constexpr size_t kMostWaiting = 64 << 20;
-constexpr Nanos kLatest = Nanos{1} << 61;
 
 struct CopyName {
   const char* name;

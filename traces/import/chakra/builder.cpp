@@ -8,16 +8,12 @@
 #include <charconv>
 
 #include "traces/import/kineto/category.hpp"
+#include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
 
 namespace rehearse::traces::chakra {
 namespace {
 
-constexpr size_t kMostLanes = 65'000;
-constexpr size_t kLongestName = 16 << 10;
-constexpr Nanos kLatest = Nanos{1} << 61;
-constexpr Bytes kMostBytes = Bytes{1} << 50;
-constexpr int64_t kMostRank = 1 << 24;
 constexpr std::string_view kGroupsNode = "## process_group:init ##";
 
 // CollectiveCommType of et_def.proto.

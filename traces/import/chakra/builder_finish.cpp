@@ -7,15 +7,9 @@
 
 #include "traces/import/chakra/builder.hpp"
 #include "traces/import/chakra/schedule.hpp"
+#include "traces/import/limits.hpp"
 
 namespace rehearse::traces::chakra {
-namespace {
-
-constexpr Nanos kLatest = Nanos{1} << 61;
-constexpr int64_t kMostRank = 1 << 24;
-
-}  // namespace
-
 std::vector<Dependency> Builder::resolve(std::vector<Pending> pending) {
   std::vector<Dependency> out;
   uint64_t missing = 0;

@@ -5,11 +5,12 @@
 
 #include <set>
 
+#include "traces/import/limits.hpp"
+
 namespace rehearse::traces::chakra {
 namespace {
 
 namespace dom = simdjson::dom;
-constexpr int64_t kMostRank = 1 << 24;
 
 std::string text_of(const dom::element& object, const char* key) {
   std::string_view text;

@@ -9,14 +9,13 @@
 #include "base/text.hpp"
 #include "traces/import/csv/lines.hpp"
 #include "traces/import/kineto/decimal.hpp"
+#include "traces/import/limits.hpp"
 
 namespace rehearse::traces::csv {
 namespace {
 
-constexpr Nanos kLatest = Nanos{1} << 60;
 constexpr int64_t kMostRanks = 1 << 24;
 constexpr uint64_t kMostRows = 2'000'000'000;
-constexpr size_t kMostLanes = 60'000;
 constexpr int64_t kFarthestStep = int64_t{1} << 53;
 
 int shift_of(pb::TableTime::Unit unit) {

@@ -13,7 +13,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 using Kind = Value::Kind;
-constexpr size_t kMaxBytes = size_t{256} << 20;
+constexpr size_t kMostDumpBytes = size_t{256} << 20;
 constexpr int kMaxDepth = 64;
 
 Result<std::string> whole_text(Source& source) {
@@ -22,7 +22,7 @@ Result<std::string> whole_text(Source& source) {
   while (true) {
     RH_TRY(const size_t length, source.read({piece.data(), piece.size()}));
     if (length == 0) return out;
-    if (out.size() + length > kMaxBytes) {
+    if (out.size() + length > kMostDumpBytes) {
       return fail(Code::kLimit, "a dump of more than 256 MiB", source.name(),
                   "lower TORCH_FR_BUFFER_SIZE");
     }
@@ -74,7 +74,7 @@ bool convert(const dom::element& in, Values& values, int depth, ValueId& out) {
 }
 
 Result<ValueId> from_json(std::string_view text, const std::string& name, Values& values) {
-  dom::parser parser(kMaxBytes);
+  dom::parser parser(kMostDumpBytes);
   dom::element document;
   if (const auto error = parser.parse(text.data(), text.size()).get(document)) {
     return fail(Code::kBadInput,

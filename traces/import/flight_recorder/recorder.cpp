@@ -23,7 +23,7 @@ constexpr size_t kMaxTensors = 4096;
 constexpr size_t kMaxFrames = 64;
 constexpr size_t kMaxText = 1024;
 // Below the largest record of a .rtrace.
-constexpr size_t kMaxBytes = size_t{24} << 20;
+constexpr size_t kMostEvidenceBytes = size_t{24} << 20;
 
 class Converter {
  public:
@@ -119,7 +119,7 @@ void Converter::add_groups(const Value& config) {
     const Value& facts = values_.at(config.items[i + 1]);
     const std::string id = text(&values_.at(config.items[i]));
     if (group_index_.contains(id) || group_index_.size() >= kMaxGroups ||
-        facts.kind != Kind::kDict || out_.ByteSizeLong() > kMaxBytes) {
+        facts.kind != Kind::kDict || out_.ByteSizeLong() > kMostEvidenceBytes) {
       odd("flight-recorder-group-unused", "group " + id, "twice, too many or no dict");
       continue;
     }
@@ -232,7 +232,7 @@ void Converter::add_entries(const Value& entries) {
   // The newest entries tell most: what does not fit is left out at the front.
   std::vector<pb::FlightEntry> kept;
   for (size_t i = entries.items.size(); i-- > 0;) {
-    if (kept.size() >= static_cast<size_t>(kFlightEntries) || bytes > kMaxBytes) {
+    if (kept.size() >= static_cast<size_t>(kFlightEntries) || bytes > kMostEvidenceBytes) {
       left_out = i + 1;
       break;
     }

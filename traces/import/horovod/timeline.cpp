@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 
+#include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
 
 namespace rehearse::traces::horovod {
@@ -13,9 +14,8 @@ namespace {
 
 constexpr size_t kMostRows = 60'000;
 constexpr size_t kDeepest = 64;
-constexpr size_t kLongestName = 1024;
-constexpr Nanos kLatest = Nanos{1} << 61;
-constexpr RankId kMostRank = 1 << 20;
+constexpr size_t kLongestTensorName = 1024;
+constexpr RankId kMostHorovodRank = 1 << 20;
 
 struct Operation {
   std::string_view name;
@@ -50,7 +50,7 @@ std::optional<RankId> rank_of(std::string_view name) {
   RankId rank = 0;
   const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
   if (name.empty() || error != std::errc() || stop != name.data() + name.size() ||
-      rank >= kMostRank) {
+      rank >= kMostHorovodRank) {
     return std::nullopt;
   }
   return rank;
@@ -113,7 +113,7 @@ void Timeline::metadata(const Event& event, const Place& place) {
     return;
   }
   if (event.name != "process_name" || event.label.empty()) return;
-  const std::string name(event.label.substr(0, kLongestName));
+  const std::string name(event.label.substr(0, kLongestTensorName));
   if (rows_.size() >= kMostRows && !rows_.contains(event.pid)) {
     row_of(event.pid, place);  // says so
     return;
@@ -170,7 +170,7 @@ void Timeline::begin(Row& row, const Event& event, const Place& place) {
     findings_.add("phases-too-deep", Severity::kDataLoss, at(place), "left out");
     return;
   }
-  const std::string name(event.name.substr(0, kLongestName));
+  const std::string name(event.name.substr(0, kLongestTensorName));
   if (row.open.empty()) {
     if (name.starts_with("NEGOTIATE_")) row.ready.clear();
     if (const Operation* operation = operation_of(name)) {

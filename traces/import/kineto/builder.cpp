@@ -8,17 +8,15 @@
 #include <cstring>
 
 #include "traces/import/kineto/decimal.hpp"
+#include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
 
 namespace rehearse::traces::kineto {
 namespace {
 
-constexpr size_t kMostLanes = 65535;
 constexpr size_t kMostLabels = 65536;
-constexpr size_t kLongestName = 16 << 10;
 constexpr size_t kNameCache = 8192;
 // Beyond this, a sum of start and duration might overflow.
-constexpr Nanos kLatest = Nanos{1} << 61;
 
 // At most `bytes` of valid UTF-8, without half a character at the end.
 std::string_view clip(std::string_view text, size_t bytes) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "traces/import/kineto/builder.hpp"
+#include "traces/import/limits.hpp"
 
 namespace rehearse::traces::kineto {
 
@@ -195,7 +196,6 @@ RankPart Builder::finish(const Metadata& metadata) {
   join_calls(metadata);
   describe_gpu(metadata);
   name_lanes();
-  constexpr Nanos kLatest = Nanos{1} << 61;
   const auto latest = std::max_element(trace.ops.start.begin(), trace.ops.start.end());
   if (metadata.base != 0 && latest != trace.ops.start.end() && *latest > kLatest - metadata.base) {
     context_.findings.add("bad-base-time", Severity::kWarning, file_ + ", baseTimeNanoseconds",

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "base/text.hpp"
 #include "traces/evidence/names.hpp"
 
 namespace rehearse::traces::nccl_tests {
@@ -157,9 +158,7 @@ std::string version_of_number(int number) {
 }
 
 std::string collective_of_file(std::string_view name) {
-  std::string lower(name.substr(name.rfind('/') + 1));
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = lower_case(name.substr(name.rfind('/') + 1));
   // Longer words first: "reduce" is in "all_reduce".
   constexpr std::array<std::string_view, 16> kWords = {
       "all_reduce", "allreduce", "all_gather", "allgather", "reduce_scatter", "reducescatter",

@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "traces/import/activity/builder.hpp"
+#include "traces/import/limits.hpp"
 #include "traces/import/nsys/database.hpp"
 #include "traces/import/nsys/nsys.hpp"
 #include "traces/import/nsys/payload.hpp"
@@ -40,7 +41,6 @@ constexpr std::array<const char*, 11> kUsed = {kKernels,  kCopies, kMemsets, kGr
                                                kProfiler, kMemory, kNvtx};
 constexpr std::array<const char*, 4> kGpuTables = {kKernels, kCopies, kMemsets, kGraphs};
 // Beyond this, a sum with a time might overflow.
-constexpr Nanos kLatest = Nanos{1} << 61;
 constexpr size_t kMostProcesses = 65536;
 
 // Tables that say nothing about operations.

@@ -3,10 +3,11 @@
 
 #include <array>
 
+#include "traces/import/limits.hpp"
+
 namespace rehearse::traces::nsys {
 namespace {
 
-constexpr size_t kLongestName = 16 << 10;
 constexpr std::array<const char*, 2> kIdAndValue = {"id", "value"};
 
 }  // namespace

@@ -3,13 +3,13 @@
 
 #include <simdjson.h>
 
+#include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
 
 namespace rehearse::traces::pytorch_et {
 namespace {
 
 namespace dom = simdjson::dom;
-constexpr Bytes kMostBytes = Bytes{1} << 50;
 
 // A tensor is [id, storage, offset, elements, bytes of one, "device"]; lists of tensors nest.
 Bytes tensor_bytes(const dom::element& value, int depth) {

@@ -6,13 +6,11 @@
 #include <algorithm>
 
 #include "traces/import/kineto/category.hpp"
+#include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
 
 namespace rehearse::traces::tensorflow {
 namespace {
-
-constexpr Nanos kLatest = Nanos{1} << 61;
-constexpr size_t kMostLanes = 65'000;
 
 void sort_steps(std::vector<Step>& steps) {
   std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) {

@@ -7,6 +7,7 @@
 
 #include "traces/import/json_stream.hpp"
 #include "traces/import/kineto/decimal.hpp"
+#include "traces/import/limits.hpp"
 #include "traces/import/tensorflow/planes.hpp"
 #include "traces/import/tensorflow/profile.hpp"
 #include "traces/import/tensorflow/tensorflow.hpp"
@@ -16,7 +17,6 @@ namespace {
 
 namespace dom = simdjson::dom;
 constexpr uint64_t kProgressEvery = 1 << 16;
-constexpr size_t kLongestName = 16 << 10;
 
 using Key = std::pair<int64_t, int64_t>;  // process and thread
 

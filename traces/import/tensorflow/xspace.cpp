@@ -12,6 +12,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "traces/import/limits.hpp"
 #include "traces/import/tensorflow/planes.hpp"
 #include "traces/import/tensorflow/profile.hpp"
 #include "traces/import/tensorflow/tensorflow.hpp"
@@ -22,8 +23,7 @@ namespace {
 
 using Next = WireStream::Next;
 constexpr size_t kMostRecord = 256 << 20;
-constexpr size_t kMostMetadata = 20'000'000;  // names of events and stats in all planes
-constexpr size_t kLongestName = 16 << 10;
+constexpr size_t kMostMetadata = 20'000'000;           // names of events and stats in all planes
 constexpr Nanos kUnixTimes = 100'000'000'000'000'000;  // in 1973; profiles last days, not years
 
 struct Stat {

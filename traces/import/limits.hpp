@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What no importer believes, whatever the file says: beyond these a figure is damage, not data, and the
+// event is left out with a finding. docs/import.md names them for users.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/units.hpp"
+
+namespace rehearse::traces {
+
+inline constexpr size_t kLongestName = 16 << 10;     // of an operation; the rest is cut off
+inline constexpr size_t kMostLanes = 65'000;         // of one rank
+inline constexpr int64_t kMostRank = 1 << 24;        // ranks of a job
+inline constexpr Bytes kMostBytes = Bytes{1} << 50;  // of one call
+inline constexpr Nanos kLatest = Nanos{1} << 61;     // times from -73 to 73 years
+
+}  // namespace rehearse::traces
