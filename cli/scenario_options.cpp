@@ -14,16 +14,9 @@ namespace rehearse::cli {
 namespace {
 namespace po = boost::program_options;
 
-Result<void> apply_all(sim::Scenario& scenario, const std::vector<pb::Patch>& patches) {
-  for (const pb::Patch& patch : patches) {
-    if (auto done = sim::apply(scenario, patch); !done) return done;
-  }
-  return {};
-}
-
 Result<std::vector<pb::Patch>> patches_of(const std::string& option, const std::string& value,
                                           const sim::Scenario& scenario,
-                                          const Arguments& arguments) {
+                                          const faults::FaultCatalogue& catalogue) {
   if (option == "set") {
     RH_TRY(pb::Patch patch, sim::parse_assignment(value));
     return std::vector<pb::Patch>{std::move(patch)};
@@ -32,7 +25,6 @@ Result<std::vector<pb::Patch>> patches_of(const std::string& option, const std::
     RH_TRY(pb::Patch patch, sim::parse_patch(value, "--patch"));
     return std::vector<pb::Patch>{std::move(patch)};
   }
-  RH_TRY(const auto catalogue, fault_catalogue(arguments));
   RH_TRY(const auto use, faults::parse_fault(value, catalogue));
   return faults::patches_of(use, scenario.document);
 }
@@ -73,15 +65,27 @@ Result<faults::FaultCatalogue> fault_catalogue(const Arguments& arguments) {
   return faults::FaultCatalogue::load_shipped(folders);
 }
 
+Result<void> apply_edit(sim::Scenario& scenario, const std::string& option,
+                        const std::string& value, const faults::FaultCatalogue& catalogue) {
+  RH_TRY(const auto patches, patches_of(option, value, scenario, catalogue));
+  for (const pb::Patch& patch : patches) {
+    if (auto done = sim::apply(scenario, patch); !done) return done;
+  }
+  return {};
+}
+
 Result<Edited> load_edited(Context& context, const std::string& what) {
   RH_TRY(sim::Scenario base, sim::load_scenario(what, context.reporter()));
   RH_TRY(const pb::Fidelity fidelity, fidelity_of(context, base.document.fidelity()));
   base.document.set_fidelity(fidelity);
   Edited edited{base, std::move(base), false};
+  faults::FaultCatalogue catalogue;
+  if (context.has("fault")) {
+    RH_TRY(catalogue, fault_catalogue(context.arguments()));
+  }
   for (const auto& [option, value] : context.arguments().in_order) {
     if (option != "set" && option != "fault" && option != "patch") continue;
-    RH_TRY(const auto patches, patches_of(option, value, edited.changed, context.arguments()));
-    if (auto done = apply_all(edited.changed, patches); !done) {
+    if (auto done = apply_edit(edited.changed, option, value, catalogue); !done) {
       return tl::unexpected(std::move(done).error());
     }
     edited.differs = true;

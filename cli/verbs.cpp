@@ -22,6 +22,7 @@ const std::vector<Verb>& verbs() {
       faults_verb(),
       diagnose_verb(),
       fix_verb(),
+      sweep_verb(),
       validate_verb(),
       help_verb(),
       completion_verb(),

@@ -21,6 +21,7 @@ Verb man_verb();
 Verb nccl_verb();
 Verb platforms_verb();
 Verb run_verb();
+Verb sweep_verb();
 Verb synth_verb();
 Verb validate_verb();
 

@@ -72,19 +72,6 @@ void keep_start_skew(const traces::Trace& trace, traces::Program& program) {
   }
 }
 
-Result<pb::Outcome> run(const Scenario& scenario, Detail detail, Reporter& reporter) {
-  pb::Outcome outcome;
-  auto done = replay_here(scenario, reporter, [&](const Evidence& evidence) {
-    outcome = make_outcome(scenario, evidence);
-    if (detail != Detail::kSummary && outcome.has_critical_path()) {
-      fill_savings(evidence, *outcome.mutable_critical_path());
-    }
-    if (detail == Detail::kTimeline) fill_timeline(evidence, *outcome.mutable_timeline());
-  });
-  if (!done) return tl::unexpected(done.error());
-  return outcome;
-}
-
 }  // namespace
 
 Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
@@ -164,6 +151,19 @@ Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
   return {};
 }
 
+Result<pb::Outcome> simulate_here(const Scenario& scenario, Detail detail, Reporter& reporter) {
+  pb::Outcome outcome;
+  auto done = replay_here(scenario, reporter, [&](const Evidence& evidence) {
+    outcome = make_outcome(scenario, evidence);
+    if (detail != Detail::kSummary && outcome.has_critical_path()) {
+      fill_savings(evidence, *outcome.mutable_critical_path());
+    }
+    if (detail == Detail::kTimeline) fill_timeline(evidence, *outcome.mutable_timeline());
+  });
+  if (!done) return tl::unexpected(done.error());
+  return outcome;
+}
+
 Result<pb::Outcome> simulate(const Scenario& scenario, Reporter& reporter) {
   return simulate(scenario, Detail::kSummary, reporter);
 }
@@ -171,7 +171,8 @@ Result<pb::Outcome> simulate(const Scenario& scenario, Reporter& reporter) {
 Result<pb::Outcome> simulate(const Scenario& scenario, Detail detail, Reporter& reporter) {
   RH_TRY(std::string bytes, in_child(
                                 [&](Reporter& inner) -> Result<std::string> {
-                                  RH_TRY(pb::Outcome outcome, run(scenario, detail, inner));
+                                  RH_TRY(pb::Outcome outcome,
+                                         simulate_here(scenario, detail, inner));
                                   return outcome.SerializeAsString();
                                 },
                                 reporter));

@@ -23,6 +23,10 @@ enum class Detail { kSummary, kSavings, kTimeline };
 [[nodiscard]] Result<pb::Outcome> simulate(const Scenario& scenario, Detail detail,
                                            Reporter& reporter);
 
+// The same in this process, once per process: for those that fork themselves (sim/worker.hpp).
+[[nodiscard]] Result<pb::Outcome> simulate_here(const Scenario& scenario, Detail detail,
+                                                Reporter& reporter);
+
 // Replays a scenario in this process and shows `look` what came out; for those that fork themselves
 // (sim/worker.hpp), once per process.
 [[nodiscard]] Result<void> replay_here(const Scenario& scenario, Reporter& reporter,

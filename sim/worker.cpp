@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/worker.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace rehearse::sim {
 namespace {
@@ -70,7 +72,7 @@ class PipeReporter final : public Reporter {
   int fd_;
 };
 
-[[noreturn]] void child(int fd, const std::function<Result<std::string>(Reporter&)>& work) {
+[[noreturn]] void work_and_exit(int fd, const Work& work) {
   PipeReporter reporter(fd);
   Result<std::string> answer = fail(Code::kInternal, "the simulation did not finish");
   try {
@@ -95,7 +97,10 @@ class PipeReporter final : public Reporter {
   ::_exit(0);
 }
 
-struct Parent {
+}  // namespace
+
+// What a child has sent so far.
+struct Child::Inbox {
   std::string buffer;
   Result<std::string> answer = fail(Code::kInternal, "no answer");
   bool answered = false;
@@ -142,12 +147,40 @@ struct Parent {
   }
 };
 
-}  // namespace
+Child::Child(int descriptor, pid_t pid)
+    : descriptor_(descriptor), pid_(pid), inbox_(std::make_unique<Inbox>()) {}
 
-Result<std::string> in_child(const std::function<Result<std::string>(Reporter&)>& work,
-                             Reporter& reporter) {
+Child::Child(Child&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      pid_(std::exchange(other.pid_, -1)),
+      inbox_(std::move(other.inbox_)) {}
+
+Child& Child::operator=(Child&& other) noexcept {
+  if (this != &other) {
+    end();
+    descriptor_ = std::exchange(other.descriptor_, -1);
+    pid_ = std::exchange(other.pid_, -1);
+    inbox_ = std::move(other.inbox_);
+  }
+  return *this;
+}
+
+Child::~Child() { end(); }
+
+void Child::end() noexcept {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  descriptor_ = -1;
+  pid_ = -1;
+}
+
+Result<Child> Child::start(const Work& work) {
   int ends[2];
-  if (::pipe(ends) != 0) {
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
     return fail(Code::kIo, std::string("cannot make a pipe: ") + std::strerror(errno));
   }
   const pid_t pid = ::fork();
@@ -158,32 +191,35 @@ Result<std::string> in_child(const std::function<Result<std::string>(Reporter&)>
   }
   if (pid == 0) {
     ::close(ends[0]);
-    child(ends[1], work);
+    work_and_exit(ends[1], work);
   }
   ::close(ends[1]);
-  Parent parent;
+  return Child(ends[0], pid);
+}
+
+bool Child::read(Reporter& reporter) {
   char chunk[1 << 16];
-  bool interrupted = false;
-  while (true) {
-    pollfd waiting{ends[0], POLLIN, 0};
-    const int ready = ::poll(&waiting, 1, 200);
-    if (reporter.interrupted() && !interrupted) {
-      interrupted = true;
-      ::kill(pid, SIGKILL);
-    }
-    if (ready <= 0) continue;
-    const ssize_t n = ::read(ends[0], chunk, sizeof chunk);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    parent.buffer.append(chunk, static_cast<size_t>(n));
-    parent.drain(reporter);
-  }
-  ::close(ends[0]);
+  ssize_t n = 0;
+  do {
+    n = ::read(descriptor_, chunk, sizeof chunk);
+  } while (n < 0 && errno == EINTR);
+  if (n <= 0) return false;
+  inbox_->buffer.append(chunk, static_cast<size_t>(n));
+  inbox_->drain(reporter);
+  return true;
+}
+
+void Child::kill() const {
+  if (pid_ > 0) ::kill(pid_, SIGKILL);
+}
+
+Result<std::string> Child::answer() {
+  ::close(std::exchange(descriptor_, -1));
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
-  if (interrupted) return fail(Code::kInterrupted, "stopped");
-  if (parent.answered) return parent.answer;
+  pid_ = -1;
+  if (inbox_->answered) return inbox_->answer;
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
     if (signal == SIGKILL) {
@@ -193,6 +229,23 @@ Result<std::string> in_child(const std::function<Result<std::string>(Reporter&)>
     return fail(Code::kInternal, fmt::format("the simulation died of signal {}", signal));
   }
   return fail(Code::kInternal, "the simulation ended without an answer");
+}
+
+Result<std::string> in_child(const Work& work, Reporter& reporter) {
+  RH_TRY(Child child, Child::start(work));
+  bool stopped = false;
+  while (true) {
+    pollfd waiting{child.descriptor(), POLLIN, 0};
+    const int ready = ::poll(&waiting, 1, 200);
+    if (reporter.interrupted() && !stopped) {
+      stopped = true;
+      child.kill();
+    }
+    if (ready > 0 && !child.read(reporter)) break;
+  }
+  auto answer = child.answer();
+  if (stopped) return fail(Code::kInterrupted, "stopped");
+  return answer;
 }
 
 }  // namespace rehearse::sim

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a function in a forked child and brings its bytes back. SimGrid keeps one engine per process
+// Runs functions in forked children and brings their bytes back. SimGrid keeps one engine per process
 // and global settings; a child per run keeps them apart, and a run that dies takes nothing with it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/error.hpp"
@@ -11,9 +14,39 @@
 
 namespace rehearse::sim {
 
-// Progress and notes of the child reach `reporter`. A child that dies by a signal is an error that
-// says which; Ctrl-C ends it.
-[[nodiscard]] Result<std::string> in_child(
-    const std::function<Result<std::string>(Reporter&)>& work, Reporter& reporter);
+using Work = std::function<Result<std::string>(Reporter&)>;
+
+// One child at work. Dropping it kills it.
+class Child {
+ public:
+  [[nodiscard]] static Result<Child> start(const Work& work);
+  Child(Child&& other) noexcept;
+  Child& operator=(Child&& other) noexcept;
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child();
+
+  // Readable when there is something for read().
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+  // Takes what has come (blocks when nothing has); progress and notes reach `reporter`. False: the
+  // child has ended, see answer().
+  [[nodiscard]] bool read(Reporter& reporter);
+  void kill() const;
+  // What it brought, once read() has said false. A child that died by a signal is an error that says
+  // which.
+  [[nodiscard]] Result<std::string> answer();
+
+ private:
+  struct Inbox;
+  Child(int descriptor, pid_t pid);
+  void end() noexcept;
+
+  int descriptor_ = -1;
+  pid_t pid_ = -1;
+  std::unique_ptr<Inbox> inbox_;
+};
+
+// One child from start to end; Ctrl-C ends it.
+[[nodiscard]] Result<std::string> in_child(const Work& work, Reporter& reporter);
 
 }  // namespace rehearse::sim

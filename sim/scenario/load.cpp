@@ -104,12 +104,22 @@ Result<fs::path> find_trace(const pb::TraceSource& source, const fs::path& besid
   return path;
 }
 
-Result<Scenario> finish(pb::Scenario document, const fs::path& where, Reporter& reporter) {
+Result<Scenario> finish(pb::Scenario document, const fs::path& where, const Assignments& written,
+                        Reporter& reporter) {
+  RH_TRY(const platforms::PlatformCatalogue platforms, catalogue());
+  for (const auto& [path, value] : written) {
+    // Another machine takes the place of the one that is written, it is not merged into it.
+    if (path == "platform") document.clear_platform();
+    if (auto set = set_path(document, path, value, platforms.resolver()); !set) {
+      return tl::unexpected(std::move(set).error());
+    }
+  }
   RH_TRY(fs::path path, find_trace(document.trace(), where, 0, reporter));
   RH_TRY(traces::Trace trace, traces::read_rtrace(path, {}, reporter));
   Scenario scenario;
   scenario.document = std::move(document);
   scenario.trace = std::make_shared<const traces::Trace>(std::move(trace));
+  scenario.trace_file = path.string();
   if (scenario.document.name().empty()) scenario.document.set_name(where.stem().string());
   if (auto expanded = expand(scenario, where.string()); !expanded) {
     return tl::unexpected(expanded.error());
@@ -146,12 +156,17 @@ Result<Scenario> scenario_of(std::shared_ptr<const traces::Trace> trace, const s
 }
 
 Result<Scenario> load_scenario(const std::string& what, Reporter& reporter) {
+  return load_scenario(what, {}, reporter);
+}
+
+Result<Scenario> load_scenario(const std::string& what, const Assignments& written,
+                               Reporter& reporter) {
   std::error_code ec;
   if (is_name(what) && !fs::exists(what, ec)) {
     RH_TRY(fs::path path, shipped_path(what));
     if (fs::exists(path, ec)) {
       RH_TRY(pb::Scenario document, read_scenario(path));
-      return finish(std::move(document), path, reporter);
+      return finish(std::move(document), path, written, reporter);
     }
     RH_TRY(std::vector<ShippedScenario> known, shipped_scenarios());
     std::vector<std::string> names;
@@ -168,10 +183,10 @@ Result<Scenario> load_scenario(const std::string& what, Reporter& reporter) {
   if (is_trace(what)) {
     pb::Scenario document;
     document.mutable_trace()->set_file(fs::absolute(what).string());
-    return finish(std::move(document), what, reporter);
+    return finish(std::move(document), what, written, reporter);
   }
   RH_TRY(pb::Scenario document, read_scenario(what));
-  return finish(std::move(document), what, reporter);
+  return finish(std::move(document), what, written, reporter);
 }
 
 }  // namespace rehearse::sim

@@ -19,6 +19,7 @@ namespace rehearse::sim {
 struct Scenario {
   pb::Scenario document;                       // expanded: one entry per node, GPU, NIC, rank
   std::shared_ptr<const traces::Trace> trace;  // shared by all variants of a study, never changed
+  std::string trace_file;                      // it was read from; empty: made in memory
   std::vector<pb::Patch> transforms;           // patches that act on the program, in order
   std::vector<pb::Patch> timed;                // patches that hold for an interval, in order
   std::vector<std::string> applied;            // every patch as text, in order
@@ -45,6 +46,12 @@ struct ShippedScenario {
 // expands and checks it; a shipped or `synth` trace is generated on first use and cached. The document's
 // own patches are applied.
 [[nodiscard]] Result<Scenario> load_scenario(const std::string& what, Reporter& reporter);
+
+// The same with assignments to the document as it is written, before it is expanded and its trace is read
+// or made: {"trace.synth.tp", "4"}, {"platform", "{like: dgx-h100, scale: 4}"}.
+using Assignments = std::vector<std::pair<std::string, std::string>>;
+[[nodiscard]] Result<Scenario> load_scenario(const std::string& what, const Assignments& written,
+                                             Reporter& reporter);
 
 // A trace with defaults around it. `where` names it in errors and gives the scenario its name.
 [[nodiscard]] Result<Scenario> scenario_of(std::shared_ptr<const traces::Trace> trace,

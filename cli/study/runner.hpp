@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes points of a study: each in a forked child that shares the loaded trace and platform, several at a
+// time. What is in the store already is not computed again; a child that dies is tried once more and then
+// becomes a lost row with its reason.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "base/reporter.hpp"
+#include "cli/study/plan.hpp"
+#include "cli/study/row.hpp"
+#include "cli/study/store.hpp"
+#include "faults/fault_catalogue.hpp"
+
+namespace rehearse::cli {
+
+struct RunLimits {
+  unsigned jobs = 1;
+  std::chrono::nanoseconds time{0};  // per point; 0: none
+  uint64_t memory = 0;               // bytes of address space per point; 0: none
+};
+
+class Runner {
+ public:
+  // All must outlive the runner.
+  Runner(const Plan& plan, const Store& store, const faults::FaultCatalogue& catalogue,
+         RunLimits limits, Reporter& reporter);
+
+  // Rows of these points by their number in the plan. An error is one of the study (its base cannot
+  // be loaded, the folder cannot be written), not of a point.
+  [[nodiscard]] Result<std::map<size_t, Row>> run(std::span<const size_t> points);
+  // Those in the store already; a point without a row is left out.
+  [[nodiscard]] Result<std::map<size_t, Row>> collect(std::span<const size_t> points);
+  // Children started so far.
+  [[nodiscard]] uint64_t computed() const { return computed_; }
+  // Called after each point that ended, with its row.
+  std::function<void(size_t point, const Row& row)> seen;
+
+ private:
+  struct Base {
+    sim::Scenario scenario;
+    std::string identity;
+  };
+  struct Task {
+    std::string id;
+    std::vector<size_t> points;  // alike
+    int tries = 0;
+  };
+  struct Busy;
+  using Groups = std::map<sim::Assignments, std::vector<size_t>>;
+
+  [[nodiscard]] Groups grouped(std::span<const size_t> points) const;
+  [[nodiscard]] Result<std::shared_ptr<const Base>> load(const sim::Assignments& written);
+  [[nodiscard]] Result<void> compute(const Base& base, std::vector<Task> tasks,
+                                     std::map<size_t, Row>& rows);
+  [[nodiscard]] Result<std::string> work(const Base& base, const Task& task) const;
+  [[nodiscard]] Result<bool> finish(Busy& busy, std::map<size_t, Row>& rows);
+  void add(const Task& task, const Row& row, std::map<size_t, Row>& rows);
+
+  const Plan& plan_;
+  const Store& store_;
+  const faults::FaultCatalogue& catalogue_;
+  RunLimits limits_;
+  Reporter& reporter_;
+  std::map<sim::Assignments, std::shared_ptr<const Base>> loaded_;
+  uint64_t computed_ = 0;
+  uint64_t done_ = 0, wanted_ = 0;
+};
+
+}  // namespace rehearse::cli

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/study/store.hpp"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/atomic_file.hpp"
+#include "base/document.hpp"
+#include "base/version.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+constexpr uint64_t kMostRowBytes = 1 << 20;
+
+std::string hex(XXH128_hash_t hash) {
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+Result<std::string> hash_of_file(const std::string& path) {
+  const auto close = [](std::FILE* file) { std::fclose(file); };
+  const std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(path.c_str(), "rb"), close);
+  if (!file) return fail(Code::kMissingInput, "cannot open the trace", path, "is it readable?");
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                       &XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  std::array<char, 1 << 16> chunk{};
+  while (const size_t n = std::fread(chunk.data(), 1, chunk.size(), file.get())) {
+    XXH3_128bits_update(state.get(), chunk.data(), n);
+  }
+  if (std::ferror(file.get()) != 0) return fail(Code::kIo, "cannot read the trace", path);
+  return hex(XXH3_128bits_digest(state.get()));
+}
+
+std::optional<Row> read_row(const fs::path& path) {
+  const auto text = read_file(path, kMostRowBytes);
+  if (!text) return std::nullopt;
+  // A damaged file is the same as none: the point is computed again.
+  auto row = parse_row(*text, path.string());
+  if (!row) return std::nullopt;
+  return *row;
+}
+
+// A cell of a CSV file.
+std::string cell(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string csv_of(const Plan& plan, const std::vector<Row>& rows, const Goal& goal) {
+  std::string out = "point";
+  for (const std::string& column : plan.columns()) out += "," + cell(column);
+  out += ",verdict,symptom";
+  for (const std::string& metric : metric_names()) out += "," + metric;
+  out += ",feasible,failed\n";
+  for (size_t p = 0; p < rows.size(); ++p) {
+    const Row& row = rows[p];
+    out += std::to_string(p);
+    for (const std::string& label : plan.labels(p)) out += "," + cell(label);
+    out += "," + row.verdict + "," + row.symptom;
+    for (size_t m = 0; m < metric_names().size(); ++m) {
+      out += row.failed ? "," : fmt::format(",{}", static_cast<int64_t>(row.figures[m]));
+    }
+    out += fmt::format(",{},{}\n", goal.feasible(row) ? "yes" : "no", cell(row.reason));
+  }
+  return out;
+}
+
+std::string lines_of(const Plan& plan, const std::vector<Row>& rows, const Goal& goal) {
+  std::string out;
+  const std::vector<std::string> columns = plan.columns();
+  for (size_t p = 0; p < rows.size(); ++p) {
+    Json axes = Json::object(), edits = Json::array();
+    const std::vector<std::string> labels = plan.labels(p);
+    for (size_t c = 0; c < columns.size(); ++c) axes[columns[c]] = labels[c];
+    for (const auto& [path, value] : plan.written(p))
+      edits.push_back({"written", path + "=" + value});
+    for (const auto& [option, value] : plan.edits(p)) edits.push_back({option, value});
+    Json line{{"point", p}, {"axes", axes}};
+    line.update(to_json(rows[p]));
+    line["feasible"] = goal.feasible(rows[p]);
+    line["edits"] = edits;
+    out += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> identity_of(const sim::Scenario& scenario) {
+  std::string text = std::string(version()) + "\n" + write_document(scenario.document);
+  for (const std::string& patch : scenario.applied) text += patch + "\n";
+  if (!scenario.trace_file.empty()) {
+    RH_TRY(const std::string trace, hash_of_file(scenario.trace_file));
+    text += trace;
+  }
+  return hex(XXH3_128bits(text.data(), text.size()));
+}
+
+std::string point_id(const std::string& identity, const std::vector<Edit>& edits) {
+  std::string text = identity;
+  for (const auto& [option, value] : edits) {
+    text += fmt::format("\n{} {} {}", option, value.size(), value);
+  }
+  return hex(XXH3_128bits(text.data(), text.size()));
+}
+
+Result<Store> Store::open(const fs::path& folder) {
+  std::error_code ec;
+  fs::create_directories(folder / "points", ec);
+  if (ec) {
+    return fail(Code::kIo, "cannot make the folder: " + ec.message(), folder.string(),
+                "name a folder you may write to with -o");
+  }
+  return Store(folder);
+}
+
+std::optional<Row> Store::find(const std::string& id) const {
+  return read_row(folder_ / "points" / (id + ".json"));
+}
+
+std::optional<Row> Store::find_lost(const std::string& id) const {
+  return read_row(folder_ / "points" / (id + ".lost.json"));
+}
+
+Result<void> Store::put(const std::string& id, const Row& row) const {
+  return write_file(folder_ / "points" / (id + ".json"), to_json(row).dump() + "\n",
+                    Overwrite::kReplace);
+}
+
+Result<void> Store::put_lost(const std::string& id, const Row& row) const {
+  return write_file(folder_ / "points" / (id + ".lost.json"), to_json(row).dump() + "\n",
+                    Overwrite::kReplace);
+}
+
+Result<void> Store::publish(const Plan& plan, const std::vector<Row>& rows,
+                            const Goal& goal) const {
+  if (auto written =
+          write_file(folder_ / "results.jsonl", lines_of(plan, rows, goal), Overwrite::kReplace);
+      !written) {
+    return written;
+  }
+  return write_file(folder_ / "results.csv", csv_of(plan, rows, goal), Overwrite::kReplace);
+}
+
+}  // namespace rehearse::cli

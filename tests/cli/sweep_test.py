@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sweep as a whole: shards, interrupted runs and failed points give the bytes of an undisturbed run."""
+import filecmp, json, os, pathlib, signal, subprocess, sys, tempfile, time, unittest
+
+PROGRAM = sys.argv.pop(1)
+
+STUDY = """
+base: ddp-16
+axes:
+  - {set: "platform.nodes[*].nics[*].bandwidth", values: [50Gbps, 200Gbps]}
+  - {set: "launch.ranks[*].env.NCCL_ALGO", values: [Ring, Tree]}
+  - seed: [1, 2]
+"""
+
+
+class Sweep(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.at = pathlib.Path(self.folder.name)
+        self.study = self.at / "s.yaml"
+        self.study.write_text(STUDY)
+        self.addCleanup(self.folder.cleanup)
+
+    def sweep(self, *words, code=0):
+        done = subprocess.run([PROGRAM, "sweep", str(self.study), *words], capture_output=True, text=True,
+                              timeout=300)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def results(self, name):
+        return [(self.at / name / f).read_bytes() for f in ("results.csv", "results.jsonl")]
+
+    def test_any_sharding_gives_the_same_bytes(self):
+        self.sweep("-o", str(self.at / "whole"), "--jobs", "2")
+        whole = self.results("whole")
+        self.assertEqual(whole[0].count(b"\n"), 9)
+        for n in (2, 7):
+            out = self.at / f"shards{n}"
+            for i in reversed(range(n)):
+                self.sweep("--shard", f"{i}/{n}", "-o", str(out), "--jobs", "1")
+            self.assertFalse((out / "results.csv").exists())
+            self.sweep("--merge", "-o", str(out))
+            self.assertEqual(self.results(out.name), whole)
+
+    def test_a_missing_shard_is_named(self):
+        self.sweep("--shard", "0/2", "-o", str(self.at / "half"))
+        done = self.sweep("--merge", "-o", str(self.at / "half"), code=66)
+        self.assertIn("4 of 8 points have no result", done.stderr)
+
+    def test_killed_in_the_middle_it_goes_on(self):
+        self.sweep("-o", str(self.at / "whole"))
+        out = self.at / "killed"
+        for delay in (0.05, 0.1, 0.2):
+            run = subprocess.Popen([PROGRAM, "sweep", str(self.study), "-o", str(out), "--jobs", "1"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(delay)
+            run.send_signal(signal.SIGKILL)
+            run.wait()
+        self.sweep("-o", str(out))
+        self.assertEqual(self.results("killed"), self.results("whole"))
+
+    def test_a_point_that_is_there_is_not_computed_again(self):
+        out = self.at / "twice"
+        self.sweep("-o", str(out))
+        before = {p.name: p.stat().st_mtime_ns for p in (out / "points").iterdir()}
+        self.sweep("-o", str(out))
+        self.assertEqual(before, {p.name: p.stat().st_mtime_ns for p in (out / "points").iterdir()})
+        self.study.write_text(STUDY.replace("[1, 2]", "[1, 2, 3]"))
+        self.sweep("-o", str(out))
+        self.assertEqual(len(list((out / "points").iterdir())), len(before) + 4)
+
+    def test_a_damaged_row_is_computed_again(self):
+        out = self.at / "damaged"
+        self.sweep("-o", str(out))
+        good = self.results("damaged")
+        next((out / "points").iterdir()).write_text("{")
+        self.sweep("-o", str(out))
+        self.assertEqual(self.results("damaged"), good)
+
+    def test_points_that_fail_are_rows(self):
+        self.study.write_text("base: ddp-16\naxes:\n  - {set: 'platform.nodes[*].nics[*].bandwidth', "
+                              "values: [200Gbps, -5Gbps]}\n")
+        out = self.at / "failing"
+        done = self.sweep("-o", str(out), "--json")
+        answer = json.loads(done.stdout)
+        self.assertEqual(answer["schema"], "rehearse.sweep/1")
+        self.assertEqual((answer["points"], answer["feasible"]), (2, 1))
+        self.assertEqual(answer["failed"][0]["count"], 1)
+        self.assertIn("bandwidth", answer["failed"][0]["reason"])
+
+    def test_a_point_out_of_time_or_memory_is_lost_and_tried_again(self):
+        out = self.at / "limited"
+        done = self.sweep("-o", str(out), "--point-time", "1us", "--json")
+        self.assertEqual(json.loads(done.stdout)["feasible"], 0)
+        done = self.sweep("-o", str(out), "--json")
+        self.assertEqual(json.loads(done.stdout)["feasible"], 8)
+        done = self.sweep("-o", str(self.at / "small"), "--point-memory", "1MiB", "--json")
+        self.assertEqual(json.loads(done.stdout)["feasible"], 0)
+
+    def test_search_stays_within_its_budget(self):
+        done = self.sweep("-o", str(self.at / "searched"), "--search", "--budget", "5", "--json")
+        self.assertEqual(json.loads(done.stdout)["computed"], 5)
+
+    def test_wrong_shards_are_refused(self):
+        for shard in ("3/3", "x", "1/0", "-1/2"):
+            self.sweep("--shard", shard, "-o", str(self.at / "no"), code=2)
+
+
+if __name__ == "__main__":
+    unittest.main()
