@@ -13,6 +13,7 @@ const std::vector<Verb>& verbs() {
       // clang-format off
       demo_verb(),
       run_verb(),
+      capture_verb(),
       import_verb(),
       inspect_verb(),
       synth_verb(),

@@ -8,6 +8,7 @@
 
 namespace rehearse::cli {
 
+Verb capture_verb();
 Verb completion_verb();
 Verb demo_verb();
 Verb diagnose_verb();

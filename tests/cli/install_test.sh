@@ -7,7 +7,7 @@ place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 cmake --install "$build" --prefix "$place" >"$place/log" 2>&1 || { cat "$place/log"; exit 1; }
 share=$place/share
-wanted=("$place/bin/rehearse" "$share/man/man1/rehearse.1" "$share/bash-completion/completions/rehearse"
+wanted=("$place/bin/rehearse" "$place/lib/rehearse/librehearse-capture.so" "$share/man/man1/rehearse.1" "$share/bash-completion/completions/rehearse"
   "$share/zsh/site-functions/_rehearse" "$share/fish/vendor_completions.d/rehearse.fish"
   "$share/rehearse/sim/scenarios/ddp-16.yaml")
 while read -r path; do wanted+=("$share/rehearse/$path"); done < <(cd "$root" &&

@@ -138,6 +138,8 @@ TEST_CASE("every kind of record reaches libprotobuf with its last field", "[capt
   REQUIRE(tuning.cost_size() == 3);
   CHECK(tuning.cost(1) == -1);
   CHECK(through(cf::End{kMost64}).end().records() == kMost64);
+  CHECK(through(cf::NcclStart{.gpu_time = kMost64}).nccl_start().gpu_time() == kMost64);
+  CHECK(through(cf::Library{"nccl", 22809}).library().version() == 22809);
 }
 
 TEST_CASE("texts are clipped at whole characters and records stay below their bound",

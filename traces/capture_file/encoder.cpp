@@ -221,7 +221,7 @@ bool Encoder::put(const Range& r) {
 }
 
 bool Encoder::put(const NcclStart& r) {
-  uint8_t* const at = room_for(12, 21 * kWidestNumber);
+  uint8_t* const at = room_for(12, 22 * kWidestNumber);
   if (at == nullptr) return false;
   Wire w(at);
   w.number(1, r.id);
@@ -245,6 +245,7 @@ bool Encoder::put(const NcclStart& r) {
   w.number(19, r.send ? 1 : 0);
   w.number(20, r.graph_captured ? 1 : 0);
   w.number(21, r.step);
+  w.number(22, r.gpu_time);
   return close(12, w.end());
 }
 
@@ -397,6 +398,15 @@ bool Encoder::put(const End& r) {
   Wire w(at);
   w.number(1, r.records);
   return close(26, w.end());
+}
+
+bool Encoder::put(const Library& r) {
+  uint8_t* const at = room_for(27, 2 * kWidestNumber + kLongestName);
+  if (at == nullptr) return false;
+  Wire w(at);
+  w.text(1, clip(r.name, kLongestName));
+  w.number(2, r.version);
+  return close(27, w.end());
 }
 
 }  // namespace rehearse::capture_file

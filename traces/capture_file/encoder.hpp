@@ -28,7 +28,7 @@ constexpr size_t kMostCosts = 64;
 class Encoder {
  public:
   // Over memory that outlives the encoder; a page or more.
-  explicit Encoder(std::span<uint8_t> memory) : memory_(memory) {}
+  constexpr explicit Encoder(std::span<uint8_t> memory) : memory_(memory) {}
 
   // Each appends one record, or returns false and leaves everything as it was when there is not enough
   // room: write bytes() out, clear(), and put it again.
@@ -57,6 +57,7 @@ class Encoder {
   bool put(const Message& r);
   bool put(const Tuning& r);
   bool put(const End& r);
+  bool put(const Library& r);
 
   [[nodiscard]] std::span<const uint8_t> bytes() const { return memory_.first(used_); }
   [[nodiscard]] uint64_t records() const { return records_; }  // put so far, clear() or not

@@ -2,6 +2,7 @@
 #include "traces/capture_file/output.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,11 +15,26 @@ int Output::open(const char* path) {
   do {
     fd_ = ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
   } while (fd_ < 0 && errno == EINTR);
-  return fd_ < 0 ? errno : 0;
+  if (fd_ < 0) return errno;
+  struct ::stat facts {};
+  if (::fstat(fd_, &facts) != 0) return errno;
+  device_ = facts.st_dev;
+  file_ = facts.st_ino;
+  return 0;
+}
+
+int Output::lock() {
+  if (fd_ < 0) return EBADF;
+  return ::flock(fd_, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+}
+
+bool Output::is_ours() const {
+  struct ::stat facts {};
+  return fd_ >= 0 && ::fstat(fd_, &facts) == 0 && facts.st_dev == device_ && facts.st_ino == file_;
 }
 
 int Output::append(std::span<const uint8_t> bytes) {
-  if (fd_ < 0) return EBADF;
+  if (!is_ours()) return EBADF;
   size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t wrote = ::write(fd_, bytes.data() + done, bytes.size() - done);
@@ -45,7 +61,7 @@ int Output::sync() {
 }
 
 void Output::close() {
-  if (fd_ >= 0) ::close(fd_);
+  if (is_ours()) ::close(fd_);
   fd_ = -1;
 }
 

@@ -5,6 +5,8 @@
 // at a time.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <span>
 
@@ -19,7 +21,10 @@ class Output {
 
   // Opens or creates `path`, readable by its owner only.
   int open(const char* path);
-  // Writes all of `bytes`, or none of them where the file can be shortened again.
+  // EWOULDBLOCK when another open of the file holds it; it is held until close().
+  int lock();
+  // Writes all of `bytes`, or none of them where the file can be shortened again. EBADF when the
+  // descriptor is no longer ours: programs close what they do not know, and open something else.
   int append(std::span<const uint8_t> bytes);
   // To the disk itself, not only to the kernel, which is enough to survive the process.
   int sync();
@@ -27,7 +32,11 @@ class Output {
   [[nodiscard]] bool is_open() const { return fd_ >= 0; }
 
  private:
+  [[nodiscard]] bool is_ours() const;
+
   int fd_ = -1;
+  dev_t device_ = 0;
+  ino_t file_ = 0;
 };
 
 }  // namespace rehearse::capture_file

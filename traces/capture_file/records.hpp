@@ -150,6 +150,7 @@ struct NcclStart {
   bool send = false;
   bool graph_captured = false;
   uint32_t step = 0;
+  uint64_t gpu_time = 0;
 };
 
 struct NcclState {
@@ -243,6 +244,11 @@ struct Tuning {
 
 struct End {
   uint64_t records = 0;
+};
+
+struct Library {
+  std::string_view name{};
+  uint32_t version = 0;
 };
 
 }  // namespace rehearse::capture_file

@@ -65,6 +65,11 @@ void append(RankPart& into, RankPart from) {
   a.ops.sort();
 }
 
+bool uses_gpu(const RankTrace& rank) {
+  return std::any_of(rank.lanes.begin(), rank.lanes.end(),
+                     [](const Lane& lane) { return lane.kind == LaneKind::kStream; });
+}
+
 // Ranks that files tell come first; the others get the lowest numbers that are free, in order of
 // files.
 std::vector<Placed> place_ranks(std::vector<FilePart>& parts, Findings& findings) {
@@ -81,6 +86,13 @@ std::vector<Placed> place_ranks(std::vector<FilePart>& parts, Findings& findings
                      [&](const Placed& p) { return p.part.trace.rank == rank.trace.rank; });
                  rank.may_continue && first->part.may_continue) {
         append(first->part, std::move(rank));
+      } else if (uses_gpu(rank.trace) != uses_gpu(first->part.trace)) {
+        // Processes that a rank starts, to load data for it, carry its number too.
+        Placed helper{std::move(rank), part.file};
+        if (uses_gpu(helper.part.trace)) std::swap(helper, *first);
+        findings.add("helper-process", Severity::kInfo,
+                     fmt::format("{}: rank {}", helper.file, helper.part.trace.rank),
+                     "processes beside a rank's own that put no work on a GPU are left out");
       } else {
         findings.add(
             "rank-twice", Severity::kDataLoss,

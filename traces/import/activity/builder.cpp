@@ -21,16 +21,6 @@ std::string_view clip(std::string_view text, size_t bytes) {
   return text.substr(0, bytes);
 }
 
-// torch.autograd.profiler.emit_nvtx appends what differs in every call.
-std::string_view without_number(std::string_view name) {
-  size_t end = name.size();
-  for (const std::string_view tail :
-       {", seq = ", ", op_id = ", ", sizes = ", ", input_op_ids = "}) {
-    end = std::min(end, name.find(tail));
-  }
-  return name.substr(0, end);
-}
-
 }  // namespace
 
 Builder::Builder(ReadContext& context, std::string where)

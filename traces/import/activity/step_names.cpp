@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/import/activity/step_names.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -28,6 +29,15 @@ std::optional<std::string_view> after(std::string_view text, std::string_view wo
 }
 
 }  // namespace
+
+std::string_view without_number(std::string_view name) {
+  size_t end = name.size();
+  for (const std::string_view tail :
+       {", seq = ", ", op_id = ", ", sizes = ", ", input_op_ids = "}) {
+    end = std::min(end, name.find(tail));
+  }
+  return name.substr(0, end);
+}
 
 std::optional<StepName> step_of(std::string_view range) {
   if (range.size() > 64) return std::nullopt;

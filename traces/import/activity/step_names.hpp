@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of ranges that mark a training step: "ProfilerStep#12", "train step 12", "iteration_12". Pure.
+// Names of NVTX ranges: those that mark a training step ("ProfilerStep#12", "train step 12", "iteration_12"),
+// and those that carry a number of their own. Pure; the capture library is built with it too.
 #pragma once
 
 #include <cstdint>
@@ -13,5 +14,8 @@ struct StepName {
   int64_t number = 0;
 };
 [[nodiscard]] std::optional<StepName> step_of(std::string_view range);
+
+// torch.autograd.profiler.emit_nvtx appends what differs in every call ("aten::mul, op_id = 7").
+[[nodiscard]] std::string_view without_number(std::string_view name);
 
 }  // namespace rehearse::traces::activity

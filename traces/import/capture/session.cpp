@@ -255,7 +255,9 @@ void Session::finding(const pb::CaptureRecord& record, const Place& place) {
     case pb::CaptureRecord::kDrops:
       context_.findings.add(
           "records-dropped", Severity::kDataLoss, file_,
-          "buffers were full while recording; record fewer steps or kinds of events",
+          record.drops().source() == 5
+              ? "the disk did not take them; record where there is more room"
+              : "buffers were full while recording; record fewer steps or kinds of events",
           std::max<uint64_t>(record.drops().records(), 1));
       return;
     case pb::CaptureRecord::kMessage:
@@ -269,6 +271,11 @@ void Session::finding(const pb::CaptureRecord& record, const Place& place) {
       return;
     case pb::CaptureRecord::kNcclState:
     case pb::CaptureRecord::kClock:
+      return;
+    case pb::CaptureRecord::kLibrary:
+      if (record.library().name() == "nccl") {
+        process_.about.set_nccl_version(record.library().version());
+      }
       return;
     case pb::CaptureRecord::kEnd:
       ended_ = true;
