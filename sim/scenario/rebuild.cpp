@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
 #include <tuple>
 
 namespace rehearse::sim {
@@ -11,14 +10,6 @@ namespace {
 
 using traces::OpId;
 using traces::RankProgram;
-
-constexpr size_t kMostOperations = 1'000'000'000;
-
-// What counts a call's sequence numbers: collectives per communicator, send and recv per peer too.
-std::tuple<uint32_t, int, int32_t> counter_of(const traces::Call& call) {
-  if (!traces::is_point_to_point(call.collective)) return {call.communicator, -1, -1};
-  return {call.communicator, static_cast<int>(call.collective), call.peer};
-}
 
 class Rebuilder {
  public:
@@ -70,17 +61,22 @@ class Rebuilder {
       out_.overlap.push_back(fresh ? uint16_t{0} : rank_.overlap[op.source]);
     }
     out_.edge_begin.push_back(static_cast<uint32_t>(out_.edges.size()));
-    const std::span<const OpId> predecessors =
-        fresh ? std::span<const OpId>(made->after) : rank_.predecessors(op.source);
-    for (size_t i = 0; i < predecessors.size(); ++i) {
-      const OpId before = predecessors[i];
-      OpId at = fresh ? Planned::kFresh : place_[op.copy][before];
-      if (at == Planned::kFresh) at = place_[0][before];
-      if (at == Planned::kFresh) continue;
-      out_.edges.push_back(at);
-      out_.edge_inferred.push_back(!fresh && !rank_.edge_inferred.empty() &&
-                                   rank_.edge_inferred[rank_.edge_begin[op.source] + i]);
+    if (fresh) {
+      for (const OpId before : made->after) add_edge(place_[0][before], false);
+      return;
     }
+    size_t i = 0;
+    for (const OpId before : rank_.predecessors(op.source)) {
+      OpId at = place_[op.copy][before];
+      if (at == Planned::kFresh) at = place_[0][before];
+      add_edge(at, rank_.inferred(op.source, i++));
+    }
+  }
+
+  void add_edge(OpId from, bool inferred) {
+    if (from == Planned::kFresh) return;
+    out_.edges.push_back(from);
+    out_.edge_inferred.push_back(inferred);
   }
 
   void add_call(OpId op, const traces::Call& call) {
@@ -128,14 +124,23 @@ class Rebuilder {
 
 }  // namespace
 
+std::tuple<uint32_t, int, int32_t> counter_of(const traces::Call& call) {
+  if (!traces::is_point_to_point(call.collective)) return {call.communicator, -1, -1};
+  return {call.communicator, static_cast<int>(call.collective), call.peer};
+}
+
 Result<RankProgram> rebuild(const RankProgram& rank, const Plan& plan) {
   size_t operations = 0;
   for (const auto& lane : plan.lanes) operations += lane.size();
-  if (operations > kMostOperations) {
-    return fail(Code::kLimit, "the program would have more than a billion operations per rank",
-                "rank " + std::to_string(rank.rank), "use a smaller factor");
-  }
+  if (auto few = check_operations(rank.rank, operations); !few) return tl::unexpected(few.error());
   return Rebuilder(rank, plan).build();
+}
+
+Result<void> check_operations(traces::RankId rank, size_t operations) {
+  constexpr size_t kMostOperations = 1'000'000'000;
+  if (operations <= kMostOperations) return {};
+  return fail(Code::kLimit, "the program would have more than a billion operations per rank",
+              "rank " + std::to_string(rank), "use a smaller factor");
 }
 
 Plan plan_of(const RankProgram& rank, uint32_t steps) {

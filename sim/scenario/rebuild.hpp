@@ -3,6 +3,7 @@
 // more than once, some new. Edges, calls and steps follow. O(operations of the plan + their edges).
 #pragma once
 
+#include <tuple>
 #include <vector>
 
 #include "base/error.hpp"
@@ -40,6 +41,12 @@ struct Plan {
 // of later copies go on where those before ended. kLimit when there are more operations than ids.
 [[nodiscard]] Result<traces::RankProgram> rebuild(const traces::RankProgram& rank,
                                                   const Plan& plan);
+
+// What counts a call's sequence numbers: collectives per communicator, send and recv per peer too.
+[[nodiscard]] std::tuple<uint32_t, int, int32_t> counter_of(const traces::Call& call);
+
+// kLimit when a rank would have more operations than ids.
+[[nodiscard]] Result<void> check_operations(traces::RankId rank, size_t operations);
 
 // The plan that changes nothing.
 [[nodiscard]] Plan plan_of(const traces::RankProgram& rank, uint32_t steps);

@@ -18,13 +18,15 @@ Result<void> slow_rank(traces::Program& program, const pb::SlowRank& how) {
   if (auto given = require(how.has_rank(), "slow-rank", "rank"); !given) return given;
   if (auto given = require(how.has_slowdown(), "slow-rank", "slowdown"); !given) return given;
   RH_TRY(RankProgram * rank, find_rank(program, how.rank(), "slow-rank"));
+  const traces::Column<uint32_t>& calls = rank->call;
   for (traces::LaneId l = 0; l < rank->lanes.size(); ++l) {
     if (!rank->on_gpu(l)) continue;
     for (OpId op = rank->lane_begin[l]; op < rank->lane_begin[l + 1]; ++op) {
-      if (rank->call[op] != traces::kNoCall) continue;
-      const double longer = static_cast<double>(rank->duration[op]) * how.slowdown();
+      if (calls[op] != traces::kNoCall) continue;
+      Nanos& duration = rank->duration[op];
+      const double longer = static_cast<double>(duration) * how.slowdown();
       // What is longer than any run ends at the limit; the replay then says so.
-      rank->duration[op] = static_cast<Nanos>(std::nearbyint(std::min(longer, kLongest)));
+      duration = static_cast<Nanos>(std::nearbyint(std::min(longer, kLongest)));
     }
   }
   return {};

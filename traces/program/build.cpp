@@ -9,6 +9,7 @@
 #include "traces/program/overhead.hpp"
 #include "traces/program/overlap.hpp"
 #include "traces/program/program.hpp"
+#include "traces/program/share.hpp"
 #include "traces/program/split.hpp"
 
 namespace rehearse::traces {
@@ -71,6 +72,8 @@ Result<Program> build_program(const Trace& trace, const ProgramOptions& options)
   size_t steps = trace.ranks.empty() ? 0 : trace.ranks.front().steps.size();
   for (const RankTrace& rank : trace.ranks) steps = std::min(steps, rank.steps.size());
   program.steps = static_cast<uint32_t>(steps);
+  program.ranks.reserve(trace.ranks.size());
+  SharedColumns columns;
   for (const RankTrace& rank : trace.ranks) {
     if (rank.steps.size() != steps) {
       program.findings.add(
@@ -78,6 +81,7 @@ Result<Program> build_program(const Trace& trace, const ProgramOptions& options)
           "ranks recorded different numbers of steps; times are of those all have");
     }
     RH_TRY(RankProgram built, build_rank_program(rank, program.steps, options, program.findings));
+    columns.share(built);
     program.ranks.push_back(std::move(built));
   }
   split_calls(trace, program);

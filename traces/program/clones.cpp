@@ -24,8 +24,10 @@ Stretch stretch_of(const RankProgram& rank, uint32_t steps, LaneId lane, uint32_
 
 bool same_work(const Stretch& a, const Stretch& b) {
   if (a.last - a.first != b.last - b.first) return false;
-  return std::equal(a.rank->name.begin() + a.first, a.rank->name.begin() + a.last,
-                    b.rank->name.begin() + b.first);
+  for (OpId i = 0; i < a.last - a.first; ++i) {
+    if (a.rank->name[a.first + i] != b.rank->name[b.first + i]) return false;
+  }
+  return true;
 }
 
 // What was recorded of each stretch of a clone, itself included.
@@ -75,13 +77,15 @@ void draw_clones(const Trace& trace, Program& program) {
     RankProgram& rank = program.ranks[r];
     const auto from = header.cloned_from().find(rank.rank);
     if (from == header.cloned_from().end() || !of_source.contains(from->second)) continue;
+    const Column<uint32_t>& calls = rank.call;
+    const Column<OpKind>& kinds = rank.kind;
     Random random(seed_of(trace.ranks[r]), "clone", rank.rank);
     for (LaneId lane = 0; lane < rank.lanes.size(); ++lane) {
       for (uint32_t s = 0; s < program.steps; ++s) {
         const Stretch own = stretch_of(rank, program.steps, lane, s);
         const auto samples = samples_of(of_source[from->second], program.steps, own, lane);
         for (OpId op = own.first; op < own.last; ++op) {
-          const bool timed = rank.call[op] == kNoCall && rank.kind[op] != OpKind::kSync;
+          const bool timed = calls[op] == kNoCall && kinds[op] != OpKind::kSync;
           if (!timed) continue;
           if (samples.size() < 2) {
             ++single;

@@ -16,20 +16,23 @@ constexpr Nanos kGlue = 50'000;
 void fill_edges(Draft& d, std::vector<Draft::Edge>& edges) {
   const size_t n = d.source.size();
   RankProgram& out = d.out;
-  out.edge_begin.assign(n + 1, 0);
-  out.edges.clear();
+  std::vector<uint32_t> begin(n + 1, 0);
+  std::vector<OpId> from;
+  from.reserve(edges.size());
   out.edge_inferred.clear();
   out.inferred_edges = 0;
   size_t e = 0;
   for (OpId op = 0; op < n; ++op) {
-    out.edge_begin[op] = static_cast<uint32_t>(out.edges.size());
+    begin[op] = static_cast<uint32_t>(from.size());
     for (; e < edges.size() && edges[e].to == op; ++e) {
-      out.edges.push_back(edges[e].from);
+      from.push_back(edges[e].from);
       out.edge_inferred.push_back(edges[e].inferred);
       out.inferred_edges += edges[e].inferred ? 1 : 0;
     }
   }
-  out.edge_begin[n] = static_cast<uint32_t>(out.edges.size());
+  begin[n] = static_cast<uint32_t>(from.size());
+  out.edge_begin = std::move(begin);
+  out.edges = std::move(from);
 }
 
 // Operations that can never start because they wait for each other in a circle.

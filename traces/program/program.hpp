@@ -21,8 +21,10 @@
 // host lanes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <span>
+#include <iterator>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -30,10 +32,10 @@
 #include "base/finding.hpp"
 #include "base/units.hpp"
 #include "traces/model/trace.hpp"
+#include "traces/program/column.hpp"
 
 namespace rehearse::traces {
 
-using OpId = uint32_t;  // index into the columns of a RankProgram
 constexpr OpId kNoOp = UINT32_MAX;
 constexpr uint32_t kNoCall = UINT32_MAX;
 
@@ -53,25 +55,59 @@ struct CallSplit {
   Nanos transfer = -1;  // from the last start to this rank's end
 };
 
+// The operations that one waits for. A view: valid as long as its program is not changed.
+class Predecessors {
+ public:
+  struct iterator {
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = OpId;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const OpId*;
+    using reference = OpId;
+    const OpId* at = nullptr;
+    const Repeat* repeat = nullptr;
+    uint32_t copy = 0;
+    OpId operator*() const { return repeat == nullptr ? *at : repeat->place(*at, copy); }
+    iterator& operator++() {
+      ++at;
+      return *this;
+    }
+    iterator operator++(int) { return {at++, repeat, copy}; }
+    bool operator==(const iterator& other) const { return at == other.at; }
+  };
+  Predecessors(const OpId* first, const OpId* last, const Repeat* repeat, uint32_t copy)
+      : first_{first, repeat, copy}, last_{last, repeat, copy} {}
+  [[nodiscard]] iterator begin() const { return first_; }
+  [[nodiscard]] iterator end() const { return last_; }
+  [[nodiscard]] size_t size() const { return static_cast<size_t>(last_.at - first_.at); }
+  [[nodiscard]] bool empty() const { return first_ == last_; }
+  [[nodiscard]] OpId operator[](size_t i) const {
+    return *iterator{first_.at + i, first_.repeat, first_.copy};
+  }
+
+ private:
+  iterator first_, last_;
+};
+
 // Operations of one rank, lane by lane: those of lane l are [lane_begin[l], lane_begin[l+1]).
 struct RankProgram {
   RankId rank = 0;
   std::vector<Lane> lanes;
   std::vector<OpId> lane_begin;
-  std::vector<OpKind> kind;
-  std::vector<uint32_t> name;
-  std::vector<Nanos> gap;
-  std::vector<Nanos> duration;
-  std::vector<uint32_t> call;  // index into calls, or kNoCall
-  std::vector<uint16_t>
-      overlap;  // share of a kernel recorded beside a call (overlap.hpp); or empty
-  std::vector<uint32_t>
-      edge_begin;  // predecessors of op o are edges[edge_begin[o] .. edge_begin[o+1])
-  std::vector<OpId> edges;
-  std::vector<bool> edge_inferred;    // by entry of edges
-  std::vector<Call> calls;            // in the order the host issued them
-  std::vector<OpId> call_op;          // the operation of each call
-  std::vector<CallSplit> call_split;  // by entry of calls; empty when built alone
+  Column<OpKind> kind;
+  Column<uint32_t> name;
+  Column<Nanos> gap;
+  Column<Nanos> duration;
+  Column<uint32_t> call;     // index into calls, or kNoCall
+  Column<uint16_t> overlap;  // share of a kernel recorded beside a call (overlap.hpp); or empty
+  // Predecessors of written operation o are edges[edge_begin[o] .. edge_begin[o+1]); see predecessors().
+  Column<uint32_t> edge_begin;
+  Column<OpId> edges;
+  std::vector<bool> edge_inferred;       // by entry of edges
+  std::shared_ptr<const Repeat> repeat;  // of the steps; null: every operation is written down
+  std::vector<Call> calls;               // in the order the host issued them
+  std::vector<OpId> call_op;             // the operation of each call
+  std::vector<CallSplit> call_split;     // by entry of calls; empty when built alone
   // First operation of each lane that belongs to step s or later: step_begin[lane * (steps + 1) +
   // s]; the last entry of a lane is the first one after all steps. Operations before it belong to
   // no step.
@@ -81,8 +117,15 @@ struct RankProgram {
   std::vector<std::pair<OpId, Nanos>> unknown_gaps;  // part of gap[op] that is unknown; ascending
 
   [[nodiscard]] size_t size() const { return kind.size(); }
-  [[nodiscard]] std::span<const OpId> predecessors(OpId op) const {
-    return {edges.data() + edge_begin[op], edges.data() + edge_begin[op + 1]};
+  [[nodiscard]] Predecessors predecessors(OpId op) const {
+    const Repeat::Place at = repeat == nullptr ? Repeat::Place{op, 0} : repeat->locate(op);
+    return {edges.data() + edge_begin[at.source], edges.data() + edge_begin[at.source + 1],
+            repeat.get(), at.copy};
+  }
+  // Whether entry i of predecessors(op) was inferred.
+  [[nodiscard]] bool inferred(OpId op, size_t i) const {
+    if (edge_inferred.empty()) return false;
+    return edge_inferred[edge_begin[repeat == nullptr ? op : repeat->locate(op).source] + i];
   }
   [[nodiscard]] bool on_gpu(LaneId lane) const { return lanes[lane].kind == LaneKind::kStream; }
 };

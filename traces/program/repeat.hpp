@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that are done several times over, without being written down several times: lane by lane, what comes before
+// the steps is done once, the steps `copies` times, what comes after them once. Operations are numbered as if all were
+// written down; a repeat says which of the written ones (the source) each stands for, and in which copy.
+// Immutable, shared by the columns of a rank.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace rehearse::traces {
+
+using OpId = uint32_t;  // index into the columns of a RankProgram
+
+class Repeat {
+ public:
+  struct Lane {
+    OpId source = 0;  // its first written operation
+    OpId before = 0;  // operations before the steps
+    OpId steps = 0;   // operations of the steps
+    OpId after = 0;   // operations after the steps
+  };
+  struct Place {
+    OpId source = 0;
+    uint32_t copy = 0;  // before the steps 0, after them the last
+  };
+
+  // `lanes` in order of their operations; copies > 0, and all operations together fewer than OpId counts.
+  Repeat(std::vector<Lane> lanes, uint32_t copies) : lanes_(std::move(lanes)), copies_(copies) {
+    for (const Lane& lane : lanes_) {
+      begin_.push_back(size_);
+      source_begin_.push_back(lane.source);
+      size_ += lane.before + copies * lane.steps + lane.after;
+    }
+  }
+
+  [[nodiscard]] uint32_t copies() const { return copies_; }
+  [[nodiscard]] OpId size() const { return size_; }
+  [[nodiscard]] OpId lane_begin(size_t lane) const { return begin_[lane]; }
+
+  [[nodiscard]] Place locate(OpId op) const {
+    const size_t l = lane_of(begin_, op);
+    const Lane& lane = lanes_[l];
+    OpId at = op - begin_[l];
+    if (at < lane.before) return {lane.source + at, 0};
+    at -= lane.before;
+    if (at < copies_ * lane.steps) {
+      return {lane.source + lane.before + at % lane.steps, at / lane.steps};
+    }
+    return {lane.source + lane.before + at - (copies_ - 1) * lane.steps, copies_ - 1};
+  }
+
+  // Where a copy of a written operation stands.
+  [[nodiscard]] OpId place(OpId source, uint32_t copy) const {
+    const size_t l = lane_of(source_begin_, source);
+    const Lane& lane = lanes_[l];
+    const OpId at = source - lane.source;
+    if (at < lane.before) return begin_[l] + at;
+    if (at < lane.before + lane.steps) return begin_[l] + at + copy * lane.steps;
+    return begin_[l] + at + (copies_ - 1) * lane.steps;
+  }
+
+ private:
+  static size_t lane_of(const std::vector<OpId>& begin, OpId op) {
+    return static_cast<size_t>(std::upper_bound(begin.begin(), begin.end(), op) - begin.begin() -
+                               1);
+  }
+
+  std::vector<Lane> lanes_;
+  std::vector<OpId> begin_, source_begin_;  // by lane
+  uint32_t copies_ = 1;
+  OpId size_ = 0;
+};
+
+}  // namespace rehearse::traces
