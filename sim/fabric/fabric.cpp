@@ -62,23 +62,27 @@ void Fabric::push(std::vector<Timer>& heap, Timer timer) {
 
 void Fabric::timer(Nanos when, uint64_t tag) {
   ++counters_.timers;
-  push(timers_, {std::max(when, now_), order_++, tag, false});
+  push(timers_, {std::max(when, now_), order_++, tag, Due::kTimer});
 }
 
 void Fabric::soft_timer(Nanos when, uint64_t tag) {
   ++counters_.timers;
-  push(soft_, {std::max(when, now_), order_++, tag, false});
+  push(soft_, {std::max(when, now_), order_++, tag, Due::kTimer});
 }
 
 void Fabric::start(RouteId route, double bytes, uint64_t tag) {
   ++counters_.flows;
   ++in_flight_;
-  counters_.visits += folded_[route].constraints.size();
   if (!(bytes > 0) || folded_[route].constraints.empty()) {
-    push(timers_, {now_, order_++, tag, true});
+    push(timers_, {now_, order_++, tag, Due::kEmptyFlow});
     return;
   }
   route_bytes_[route] += bytes;
+  if (folded_[route].lone) {
+    count_visits(1);
+    lone_.at(route).flows.start(now_, bytes, tag);
+    return arm(route);
+  }
   start_flow(route, bytes, tag);
 }
 
@@ -95,7 +99,57 @@ bool Fabric::set_capacity(LinkId link, BytesPerSec capacity) {
   return true;
 }
 
-void Fabric::halt(uint64_t mask, uint64_t bits) { halt_flows(mask, bits); }
+void Fabric::halt(uint64_t mask, uint64_t bits) {
+  std::vector<RouteId> changed;  // in order: what is set at one time comes in order of being set
+  for (auto& [route, lone] : lone_) {
+    if (lone.flows.halt(now_, mask, bits)) changed.push_back(route);
+  }
+  std::sort(changed.begin(), changed.end());
+  for (const RouteId route : changed) arm(route);
+  halt_flows(mask, bits);
+}
+
+void Fabric::find_lone_routes(const std::vector<Constraint>& constraints) {
+  std::vector<uint32_t> users(constraints.size(), 0);
+  for (const FoldedRoute& route : folded_) {
+    for (const LinkWeight& use : route.constraints) ++users[use.link];
+  }
+  // What may change its capacity is left to the solver.
+  for (const auto& [link, own] : own_constraint_) users[own.first] = UINT32_MAX;
+  for (RouteId r = 0; r < folded_.size(); ++r) {
+    const auto& uses = folded_[r].constraints;
+    folded_[r].lone = uses.size() == 1 && users[uses.front().link] == 1;
+    if (!folded_[r].lone) continue;
+    const BytesPerSec rate = constraints[uses.front().link].capacity / uses.front().weight;
+    lone_.emplace(r, Lone{LoneRoute(rate)});
+  }
+}
+
+void Fabric::arm(RouteId route) {
+  Lone& lone = lone_.at(route);
+  const Nanos when = lone.flows.next_end();
+  if (when == lone.armed) return;
+  lone.armed = when;
+  ++lone.version;
+  if (when < 0) return;
+  push(timers_, {std::min(when, kEndOfTime + 1), order_++, uint64_t{lone.version} << 32 | route,
+                 Due::kLoneRoute});
+}
+
+void Fabric::end_lone_flows(RouteId route) {
+  if (now_ > kEndOfTime) {
+    too_long_ = true;
+    return stop();
+  }
+  Lone& lone = lone_.at(route);
+  lone.armed = -1;
+  for (const uint64_t tag : lone.flows.take_ended(now_)) {
+    if (stopped_) return;
+    --in_flight_;
+    listener_->on_flow_end(tag);
+  }
+  if (!stopped_) arm(route);
+}
 
 void Fabric::stop() {
   stopped_ = true;
@@ -119,11 +173,19 @@ void Fabric::drain(Nanos now) {
     std::pop_heap(heap.begin(), heap.end(), std::greater<>());
     heap.pop_back();
     now_ = std::max(now_, timer.when);
-    if (timer.flow) {
-      --in_flight_;
-      listener_->on_flow_end(timer.tag);
-    } else {
-      listener_->on_timer(timer.tag);
+    switch (timer.what) {
+      case Due::kTimer:
+        listener_->on_timer(timer.tag);
+        break;
+      case Due::kEmptyFlow:
+        --in_flight_;
+        listener_->on_flow_end(timer.tag);
+        break;
+      case Due::kLoneRoute: {
+        const auto route = static_cast<RouteId>(timer.tag);
+        if (lone_.at(route).version == timer.tag >> 32) end_lone_flows(route);
+        break;
+      }
     }
   }
 }
@@ -153,11 +215,13 @@ Result<void> Fabric::run(FabricListener& listener) {
   }
   own_constraint_ = std::move(folding.kept);
   counters_.constraints = constraints.size();
+  find_lone_routes(constraints);
   if (auto ready = prepare(constraints, folded_); !ready) return ready;
   listener_ = &listener;
   if (const Nanos next = next_timer(); next >= 0) wake_at(next);
   auto done = run_clock();
   listener_ = nullptr;
+  if (done && too_long_) return run_too_long();
   return done;
 }
 

@@ -21,6 +21,7 @@
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "platforms/model/links.hpp"
+#include "sim/fabric/lone_route.hpp"
 
 namespace rehearse::sim {
 
@@ -99,7 +100,9 @@ class Fabric {
     uint64_t flows = 0;
     uint64_t constraints = 0;    // after folding
     uint64_t route_entries = 0;  // links on all routes after folding
-    uint64_t visits = 0;         // links of flows whenever one starts: what sharing has to look at
+    // Reference: constraints and uses of them looked at while sharing. SimGrid's own are not to be seen:
+    // constraints of the flows that start.
+    uint64_t visits = 0;
   };
   [[nodiscard]] Counters counters() const { return counters_; }
 
@@ -110,6 +113,8 @@ class Fabric {
   };
   struct FoldedRoute {
     std::vector<LinkWeight> constraints;  // `link` is an index into the constraints
+    // Its one constraint is no other route's: flows never reach start_flow() (lone_route.hpp).
+    bool lone = false;
   };
 
   // Called once before the first event.
@@ -124,17 +129,23 @@ class Fabric {
   // The earliest timer is now at `when`.
   virtual void wake_at(Nanos when) = 0;
 
+  void count_visits(uint64_t n) { counters_.visits += n; }
   void fire_timers(Nanos now);
   void end_flow(Nanos now, uint64_t tag);
   [[nodiscard]] Nanos next_timer() const;  // when fire_timers() is due; -1: never
   [[nodiscard]] bool stopped() const { return stopped_; }
 
  private:
+  enum class Due : uint8_t {
+    kTimer,      // the listener's
+    kEmptyFlow,  // end of a flow without bytes
+    kLoneRoute   // ends of flows on it; the tag has the route, and how often it was set before
+  };
   struct Timer {
     Nanos when;
     uint64_t order;
     uint64_t tag;
-    bool flow;  // end of a flow without bytes
+    Due what;
     bool operator>(const Timer& o) const {
       return when != o.when ? when > o.when : order > o.order;
     }
@@ -142,6 +153,10 @@ class Fabric {
   void push(std::vector<Timer>& heap, Timer timer);
   // Handles all timers up to `now` in order.
   void drain(Nanos now);
+  void find_lone_routes(const std::vector<Constraint>& constraints);
+  // Sets the timer for the next end on a lone route.
+  void arm(RouteId route);
+  void end_lone_flows(RouteId route);
 
   std::vector<BytesPerSec> capacities_;
   std::vector<std::vector<LinkWeight>> routes_;
@@ -149,6 +164,12 @@ class Fabric {
   size_t links_ = 0;  // of the platform; caps come after them
   std::map<std::pair<uint64_t, BytesPerSec>, LinkId> caps_;
   std::vector<FoldedRoute> folded_;
+  struct Lone {
+    LoneRoute flows;
+    Nanos armed = -1;      // time of its timer
+    uint32_t version = 0;  // of its timer: earlier ones are void
+  };
+  std::unordered_map<RouteId, Lone> lone_;
   std::map<LinkId, std::pair<LinkId, uint32_t>> own_constraint_;  // of kept links: and its divisor
   std::vector<double> route_bytes_;
   std::vector<Timer> timers_, soft_;                              // heaps
@@ -159,6 +180,7 @@ class Fabric {
   uint64_t order_ = 0;
   uint64_t in_flight_ = 0;
   bool stopped_ = false;
+  bool too_long_ = false;
   Counters counters_;
 };
 

@@ -140,11 +140,13 @@ class ReferenceFabric final : public Fabric {
       flow.rate = 0;
       if (flow.frozen) continue;
       ++open;
+      count_visits(uses(flow).size());
       for (const LinkWeight& use : uses(flow)) shares_[use.link].weight += use.weight;
     }
     while (open > 0) {
       double rate = kNever;
       LinkId tightest = 0;
+      count_visits(component_.size());
       for (LinkId c : component_) {
         const Share& s = shares_[c];
         if (s.weight > 0 && s.left / s.weight < rate) {
@@ -159,6 +161,7 @@ class ReferenceFabric final : public Fabric {
         flow.frozen = true;
         flow.rate = rate;
         --open;
+        count_visits(uses(flow).size());
         for (const LinkWeight& use : uses(flow)) {
           Share& s = shares_[use.link];
           s.left = std::max(0.0, s.left - rate * use.weight);

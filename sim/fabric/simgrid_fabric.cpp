@@ -64,15 +64,27 @@ class SimGridFabric final : public Fabric {
     sg::NetZone* root = sg::create_full_zone("root");
     sg::NetZone* zone = nullptr;
     routes_ = &routes;
-    links_.reserve(constraints.size());
+    std::vector<LinkId> used;
+    links_.assign(constraints.size(), nullptr);
+    for (const FoldedRoute& route : routes) {
+      if (route.lone) continue;
+      for (const LinkWeight& use : route.constraints) used.push_back(use.link);
+    }
+    std::sort(used.begin(), used.end());
+    used.erase(std::unique(used.begin(), used.end()), used.end());
     for (size_t c = 0; c < constraints.size(); ++c) {
       // Flows over a link of no capacity are suspended; SimGrid wants a positive number.
       down_.push_back(!(constraints[c].capacity > 0));
-      const double capacity = down_[c] ? 1.0 : constraints[c].capacity * kGrain;
-      links_.push_back(root->create_link("l" + std::to_string(c), capacity));
     }
+    for (const LinkId c : used) {
+      const double capacity = down_[c] ? 1.0 : constraints[c].capacity * kGrain;
+      links_[c] = root->create_link("l" + std::to_string(c), capacity);
+    }
+    ends_.assign(routes.size(), {nullptr, nullptr});
+    size_t known = 0;
     for (size_t r = 0; r < routes.size(); ++r) {
-      if (r % kRoutesPerZone == 0) {
+      if (routes[r].lone) continue;
+      if (known++ % kRoutesPerZone == 0) {
         if (zone != nullptr) zone->seal();
         zone = sg::create_full_zone("z" + std::to_string(r));
         zone->set_parent(root);
@@ -84,16 +96,17 @@ class SimGridFabric final : public Fabric {
         for (uint32_t w = 0; w < use.weight; ++w) path.emplace_back(links_[use.link]);
       }
       zone->add_route(from->get_netpoint(), to->get_netpoint(), nullptr, nullptr, path, false);
-      ends_.emplace_back(from, to);
+      ends_[r] = {from, to};
     }
     if (zone != nullptr) zone->seal();
-    for (sg::Link* link : links_) link->seal();
+    for (const LinkId c : used) links_[c]->seal();
     root->seal();
     engine_->seal_platform();
     sg::Activity::on_completion_cb([this](const sg::Activity& activity) { completed(activity); });
   }
 
   void start_flow(RouteId route, double bytes, uint64_t tag) override {
+    count_visits((*routes_)[route].constraints.size());
     size_t slot = flows_.size();
     if (!free_.empty()) {
       slot = free_.back();

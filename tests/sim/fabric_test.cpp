@@ -280,3 +280,77 @@ TEST_CASE("folding holds while capacities change at random times", "[sim][fabric
     }
   }
 }
+
+TEST_CASE("flows alone on their links share them evenly, as a solver would", "[sim][fabric]") {
+  for (uint64_t seed = 700; seed < 800; ++seed) {
+    Random random(seed, "fabric_test lone");
+    // Routes that meet nobody: one to three links each.
+    World world;
+    const size_t routes = 1 + random.below(3);
+    for (size_t r = 0; r < routes; ++r) {
+      std::vector<LinkWeight> route;
+      const size_t links = 1 + random.below(3);
+      for (size_t l = 0; l < links; ++l) {
+        route.push_back({static_cast<LinkId>(world.capacities.size()),
+                         static_cast<uint32_t>(1 + random.below(4))});
+        world.capacities.push_back(1e9 * static_cast<double>(1 + random.below(100)));
+      }
+      world.routes.push_back(route);
+    }
+    const size_t flows = 1 + random.below(12);
+    for (size_t f = 0; f < flows; ++f) {
+      world.flows.push_back({static_cast<Nanos>(random.below(500'000)),
+                             static_cast<RouteId>(random.below(routes)),
+                             static_cast<double>(1 + random.below(20'000'000))});
+    }
+    const std::vector<Nanos> alone = play_reference(world);
+    // Kept links go to the solver.
+    for (LinkId l = 0; l < world.capacities.size(); ++l) world.kept.push_back(l);
+    const std::vector<Nanos> solved = play_reference(world);
+    for (size_t f = 0; f < alone.size(); ++f) {
+      INFO("seed " << seed << " flow " << f);
+      CHECK(std::abs(alone[f] - solved[f]) <= 8);
+    }
+  }
+}
+
+TEST_CASE("a flow alone on its links that would take longer than time lasts is refused",
+          "[sim][fabric]") {
+  const World world{{1e-6}, {{{0, 1}}}, {{0, 0, 1e9}}, {}};
+  const auto fabric = make_reference_fabric(world.capacities);
+  const auto ends = play(*fabric, world);
+  REQUIRE_FALSE(ends);
+  CHECK(ends.error().code == Code::kLimit);
+}
+
+TEST_CASE("halted flows alone on their links never end and leave their share", "[sim][fabric]") {
+  class Halt final : public FabricListener {
+   public:
+    explicit Halt(Fabric& f) : fabric(f) {}
+    void on_timer(uint64_t tag) override {
+      if (tag == 9) return fabric.halt(~uint64_t{0}, 1);
+      fabric.start(0, 1e6, tag);
+    }
+    void on_flow_end(uint64_t tag) override { ends[tag] = fabric.now(); }
+    Fabric& fabric;
+    Nanos ends[3] = {-1, -1, -1};
+  };
+  SilentReporter silent;
+  // By SimGrid too: it has nothing to share here, only the clock.
+  const auto played = in_child(
+      [&](Reporter&) -> Result<std::string> {
+        const auto fabric = make_simgrid_fabric({3e9});
+        const LinkWeight link[] = {{0, 1}};
+        (void)fabric->add_route(link);
+        Halt script(*fabric);
+        for (uint64_t tag = 0; tag < 3; ++tag) fabric->timer(0, tag);
+        fabric->timer(500'000, 9);  // all have moved half
+        if (auto run = fabric->run(script); !run) return tl::unexpected(run.error());
+        return std::to_string(script.ends[0]) + " " + std::to_string(script.ends[1]) + " " +
+               std::to_string(script.ends[2]) + " " + std::to_string(fabric->stalled());
+      },
+      silent);
+  REQUIRE(played);
+  // The other two have 0.5 MB left at 1.5 GB/s each.
+  CHECK(*played == "833333 -1 833333 1");
+}

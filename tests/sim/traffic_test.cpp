@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <numeric>
+#include <set>
 
 #include "base/install.hpp"
 #include "platforms/model/catalogue.hpp"
@@ -174,6 +175,24 @@ TEST_CASE("an all-to-all loads each card with what leaves its node", "[sim][nccl
   // Half of each rank's data goes to the other node over the rank's own card of 50 GB/s.
   const double expected = static_cast<double>(bytes) / 2 / 50e9;
   CHECK(cluster.seconds(*traffic) == Approx(expected).epsilon(0.02));
+}
+
+TEST_CASE("an all-to-all is one flow over cards and leaves, however many pairs it has",
+          "[sim][nccl]") {
+  const auto entries = [](uint32_t nodes) {
+    Cluster cluster("dgx-h100", nodes);
+    const CommunicatorModel model = cluster.all();
+    const auto traffic = model.traffic(call(Collective::kAllToAll, 1 << 20), 0);
+    REQUIRE(traffic);
+    REQUIRE(traffic->flows.size() == 1);
+    std::set<LinkId> links;
+    for (const LinkWeight& use : traffic->flows[0].links) CHECK(links.insert(use.link).second);
+    return links.size();
+  };
+  // Four times the ranks are sixteen times the pairs.
+  const size_t few = entries(4), many = entries(16);
+  CHECK(few <= 32 * 8);
+  CHECK(many <= 5 * few);
 }
 
 TEST_CASE("a send crosses the links between its two ranks and no others", "[sim][nccl]") {
