@@ -2,7 +2,7 @@
 // Steps that are done several times over, without being written down several times: lane by lane, what comes before
 // the steps is done once, the steps `copies` times, what comes after them once. Operations are numbered as if all were
 // written down; a repeat says which of the written ones (the source) each stands for, and in which copy.
-// Immutable, shared by the columns of a rank.
+// Shared by the columns of a rank; for one thread at a time.
 #pragma once
 
 #include <algorithm>
@@ -41,15 +41,8 @@ class Repeat {
   [[nodiscard]] OpId lane_begin(size_t lane) const { return begin_[lane]; }
 
   [[nodiscard]] Place locate(OpId op) const {
-    const size_t l = lane_of(begin_, op);
-    const Lane& lane = lanes_[l];
-    OpId at = op - begin_[l];
-    if (at < lane.before) return {lane.source + at, 0};
-    at -= lane.before;
-    if (at < copies_ * lane.steps) {
-      return {lane.source + lane.before + at % lane.steps, at / lane.steps};
-    }
-    return {lane.source + lane.before + at - (copies_ - 1) * lane.steps, copies_ - 1};
+    if (op - last_.first >= last_.length) last_ = stretch_of(op);
+    return {op - last_.shift, last_.copy};
   }
 
   // Where a copy of a written operation stands.
@@ -63,6 +56,26 @@ class Repeat {
   }
 
  private:
+  // Operations in a row that stand for written ones in a row.
+  struct Stretch {
+    OpId first = 0, length = 0;
+    OpId shift = 0;  // operation - source, modulo what an OpId counts
+    uint32_t copy = 0;
+  };
+
+  [[nodiscard]] Stretch stretch_of(OpId op) const {
+    const size_t l = lane_of(begin_, op);
+    const Lane& lane = lanes_[l];
+    const OpId steps = begin_[l] + lane.before, after = steps + copies_ * lane.steps;
+    if (op < steps) return {begin_[l], lane.before, begin_[l] - lane.source, 0};
+    if (op >= after) {
+      return {after, lane.after, after - lane.source - lane.before - lane.steps, copies_ - 1};
+    }
+    const uint32_t copy = (op - steps) / lane.steps;
+    const OpId first = steps + copy * lane.steps;
+    return {first, lane.steps, first - lane.source - lane.before, copy};
+  }
+
   static size_t lane_of(const std::vector<OpId>& begin, OpId op) {
     return static_cast<size_t>(std::upper_bound(begin.begin(), begin.end(), op) - begin.begin() -
                                1);
@@ -72,6 +85,7 @@ class Repeat {
   std::vector<OpId> begin_, source_begin_;  // by lane
   uint32_t copies_ = 1;
   OpId size_ = 0;
+  mutable Stretch last_;  // found last: most operations are looked at one after the other
 };
 
 }  // namespace rehearse::traces
