@@ -63,13 +63,7 @@ void keep_start_skew(const traces::Trace& trace, traces::Program& program) {
     if (rank.ops.start.front() - first > shortest) return;
   }
   for (size_t r = 0; r < program.ranks.size(); ++r) {
-    traces::RankProgram& rank = program.ranks[r];
-    const Nanos late = trace.ranks[r].ops.start.front() - first;
-    if (late == 0) continue;  // its columns stay shared
-    for (size_t l = 0; l < rank.lanes.size(); ++l) {
-      const traces::OpId op = rank.lane_begin[l];
-      if (op < rank.lane_begin[l + 1] && rank.predecessors(op).empty()) rank.gap[op] += late;
-    }
+    program.ranks[r].begin = trace.ranks[r].ops.start.front() - first;
   }
 }
 

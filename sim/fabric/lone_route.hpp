@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flows of a route that shares no link with any other route: rings inside a node, a group with cards of its own. They
-// share with each other only, evenly, so their ends follow without a solver. Exact to the rounding of times to
+// share with each other only, evenly, so their ends follow without a solver. Exact; only the times told are rounded to
 // nanoseconds. O(log flows) per start and end.
 #pragma once
 
@@ -35,12 +35,16 @@ class LoneRoute {
   };
   // Bytes that each flow got up to `now`.
   void serve(Nanos now);
+  // From as_of_ on, in nanoseconds and parts of them.
+  [[nodiscard]] double to_next_end() const;
 
   double rate_;              // bytes per nanosecond
   std::vector<Flow> flows_;  // heap
   double served_ =
       0;  // bytes that a flow would have got that was there all the time since none was
   Nanos as_of_ = 0;
+  double past_ =
+      0;  // what served_ is ahead of as_of_, parts of a nanosecond: ends are rounded, sums are not
   uint64_t order_ = 0;
 };
 

@@ -24,7 +24,7 @@ void fill_lane(const Evidence& evidence, size_t r, traces::LaneId l,
   const RankProgram& rank = evidence.program.ranks[r];
   const std::vector<Nanos>& end = evidence.replayed.end[r];
   out.set_name(lane_name(evidence, rank.lanes[l]));
-  Nanos free = 0, before = 0;
+  Nanos free = rank.begin, before = 0;
   for (OpId op = rank.lane_begin[l]; op < rank.lane_begin[l + 1] && end[op] >= 0; ++op) {
     Nanos start = free;
     if (rank.call[op] != kNoCall) {

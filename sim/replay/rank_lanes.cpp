@@ -28,6 +28,7 @@ RankLanes::RankLanes(const RankProgram& program, std::vector<Nanos>& end, bool r
     Lane& lane = lanes_[l];
     lane.cursor = program.lane_begin[l];
     lane.last = program.lane_begin[l + 1];
+    lane.free = program.begin;
     lane.rated = rated && program.on_gpu(l);
     // A call further down is always waited for: by the other ranks.
     lane.target = calls[l] > 0 ? lane.last : lane.cursor;

@@ -12,11 +12,11 @@ namespace rehearse::sim {
 
 using traces::OpId;
 
-// When the lane before `op` had ended: 0 for the first of a lane. Calls of one group end in any
+// When the lane before `op` had ended: its beginning for the first of a lane. Calls of one group end in any
 // order.
 [[nodiscard]] inline Nanos lane_free(const traces::RankProgram& rank, const std::vector<Nanos>& end,
                                      traces::LaneId lane, OpId op) {
-  if (op == rank.lane_begin[lane]) return 0;
+  if (op == rank.lane_begin[lane]) return rank.begin;
   Nanos free = end[--op];
   if (rank.call[op] == traces::kNoCall) return free;
   const uint64_t group = rank.calls[rank.call[op]].group;

@@ -17,6 +17,7 @@ class Rebuilder {
 
   RankProgram build() {
     out_.rank = rank_.rank;
+    out_.begin = rank_.begin;
     out_.lanes = rank_.lanes;
     out_.host = rank_.host;
     number();

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -190,4 +191,26 @@ TEST_CASE("a grown job replays no more ranks, calls and flows", "[sim][scale]") 
   CHECK(grown.operations == once.operations);
   CHECK(grown.meetings == once.meetings);
   CHECK(grown.flows == once.flows);
+}
+
+TEST_CASE("a rank that was recorded late begins late once, not in every repeated step",
+          "[sim][scale]") {
+  const auto last_step = [](Nanos late) {
+    Scenario scenario = job16();
+    auto trace = std::make_shared<traces::Trace>(*scenario.trace);
+    traces::RankTrace& rank = trace->ranks[3];
+    for (Nanos& start : rank.ops.start) start += late;
+    for (traces::Step& step : rank.steps) {
+      step.start += late;
+      step.end += late;
+    }
+    scenario.trace = trace;
+    REQUIRE(change(scenario, "steps: 5"));
+    SilentReporter silent;
+    const auto outcome = simulate(scenario, silent);
+    REQUIRE(outcome);
+    REQUIRE(outcome->step_time_ns().each_size() == 10);
+    return static_cast<double>(outcome->step_time_ns().each(9));
+  };
+  CHECK(last_step(3'000'000) == Approx(last_step(0)).margin(100'000));
 }

@@ -92,6 +92,7 @@ class Predecessors {
 // Operations of one rank, lane by lane: those of lane l are [lane_begin[l], lane_begin[l+1]).
 struct RankProgram {
   RankId rank = 0;
+  Nanos begin = 0;  // when its lanes begin, once: ranks that were recorded later begin later
   std::vector<Lane> lanes;
   std::vector<OpId> lane_begin;
   Column<OpKind> kind;
