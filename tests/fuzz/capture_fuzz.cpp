@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a capture file; and, so that the checks do not keep everything out, the same bytes as the
 // content of records whose checks are right.
-#include <cstddef>
-#include <cstdint>
+#include <algorithm>
 #include <string>
-#include <string_view>
 
+#include "tests/fuzz/reader_fuzz.hpp"
 #include "traces/capture_file/encoder.hpp"
 #include "traces/import/capture/capture.hpp"
 
@@ -13,17 +12,6 @@ using namespace rehearse;
 using namespace rehearse::traces;
 
 namespace {
-
-void read(std::string_view bytes) {
-  auto source = Source::over(bytes, "fuzz", {.max_bytes = 64 << 20});
-  if (!source) return;
-  Strings strings;
-  Findings findings;
-  SilentReporter silent;
-  ReadContext context{strings, findings, silent, CutFiles::kRefuse};
-  const auto part = capture::read(*source, context);
-  if (!part && part.error().what.empty()) __builtin_trap();
-}
 
 // Records of `bytes`, each as long as its first byte says, behind a session.
 std::string checked(std::string_view bytes) {
@@ -51,8 +39,8 @@ std::string checked(std::string_view bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  read(bytes);
-  read(checked(bytes));
+  const std::string_view bytes = fuzz_bytes(data, size);
+  read_any_bytes(bytes, capture::read);
+  read_any_bytes(checked(bytes), capture::read);
   return 0;
 }

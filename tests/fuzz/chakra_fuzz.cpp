@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes into the reader of Chakra execution traces, as a whole file and as one that may be cut.
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
+// Any bytes into the reader of Chakra execution traces.
+#include "tests/fuzz/reader_fuzz.hpp"
 #include "traces/import/chakra/chakra.hpp"
 
-using namespace rehearse;
 using namespace rehearse::traces;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  for (const CutFiles cut : {CutFiles::kRefuse, CutFiles::kAccept}) {
-    auto source = Source::over(bytes, "fuzz", {.max_bytes = 64 << 20});
-    if (!source) continue;
-    Strings strings;
-    Findings findings;
-    SilentReporter silent;
-    ReadContext context{strings, findings, silent, cut};
-    const auto part = chakra::read(*source, context);
-    if (!part && part.error().what.empty()) __builtin_trap();
-  }
+  read_any_bytes(fuzz_bytes(data, size), chakra::read);
   return 0;
 }

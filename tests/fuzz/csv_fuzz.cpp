@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a table of operations, with every kind of column; whole and as one that may be cut.
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
+#include <string>
 
 #include "base/document.hpp"
+#include "tests/fuzz/reader_fuzz.hpp"
 #include "traces/import/csv/csv.hpp"
 #include "traces/import/csv/job.hpp"
 
@@ -30,17 +29,7 @@ operations:
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   pb::TableMapping mapping;
   if (!read_document(kMapping, "mapping", mapping)) __builtin_trap();
-  const std::string text =
-      "r,s,o,t,d,b,g\n" + std::string(reinterpret_cast<const char*>(data), size);
-  for (const CutFiles cut : {CutFiles::kRefuse, CutFiles::kAccept}) {
-    auto source = Source::over(text, "fuzz", {.max_bytes = 64 << 20});
-    if (!source) continue;
-    Strings strings;
-    Findings findings;
-    SilentReporter silent;
-    ReadContext context{strings, findings, silent, cut, &mapping};
-    const auto part = csv::read(*source, context);
-    if (!part && part.error().what.empty()) __builtin_trap();
-  }
+  const std::string text = "r,s,o,t,d,b,g\n" + std::string(fuzz_bytes(data, size));
+  read_any_bytes(text, csv::read, &mapping);
   return 0;
 }
