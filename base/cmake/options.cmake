@@ -18,7 +18,7 @@ target_compile_definitions(rehearse_options INTERFACE
 if(REHEARSE_SANITIZE)
   # g++ 12 with sanitizers sees uninitialised members in std::function and std::regex that are not.
   target_compile_options(rehearse_options INTERFACE -fsanitize=${REHEARSE_SANITIZE}
-    -Wno-maybe-uninitialized -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   target_link_options(rehearse_options INTERFACE -fsanitize=${REHEARSE_SANITIZE})
 endif()
 if(REHEARSE_COVERAGE)

@@ -307,3 +307,17 @@ TEST_CASE("flipped bits in a Chakra file never do more than a finding or a refus
   }
   samples::check_flips(file.bytes(), "job.0.et");
 }
+
+TEST_CASE("more nodes than may be held at once are refused with a limit", "[import][chakra]") {
+  ChakraFile file;
+  for (uint64_t id = 1; id <= 100; ++id) file.add({.id = id, .name = "n", .micros = 1});
+  ImportOptions options;
+  options.most_held = 100 * 40;
+  CHECK(import_text(file.bytes(), options, "job.0.et"));
+  options.most_held = 99 * 40;
+  const auto refused = import_text(file.bytes(), options, "job.0.et");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Code::kLimit);
+  CHECK_THAT(refused.error().where, Catch::Contains("node 99"));
+  CHECK_FALSE(refused.error().fix.empty());
+}

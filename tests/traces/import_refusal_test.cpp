@@ -151,6 +151,27 @@ TEST_CASE("a folder of ranks becomes one trace, other files are skipped by name"
   CHECK(globbed->trace.ranks.size() == 2);
 }
 
+TEST_CASE("a folder's files that are whole but hold no operation are passed over, damaged ones not",
+          "[import]") {
+  SilentReporter silent;
+  const TempFolder folder;
+  const std::string timeline =
+      R"([{"name": "forward", "cat": "forward-compute", "pid": 0, "tid": 0, "ts": 1.5, "dur": 2, "ph": "X"}])";
+  const auto other = folder.write("timeline.json", timeline);
+  check_refused(import_files({folder.path()}, {}, silent), Code::kBadInput, "none of its 1 events");
+  folder.write("rank0.json", document(kernels(3)));
+  const auto got = import_files({folder.path()}, {}, silent);
+  REQUIRE(got);
+  CHECK(got->trace.ranks.size() == 1);
+  CHECK(got->inputs.size() == 1);
+  CHECK(got->findings.count("file-ignored") == 1);
+  CHECK(got->findings.count("unknown-category") == 0);
+  check_refused(import_files({other, folder.path() / "rank0.json"}, {}, silent), Code::kBadInput,
+                "none of its 1 events");
+  folder.write("rank1.json", document(kernels(3)).substr(0, 200));
+  check_refused(import_files({folder.path()}, {}, silent), Code::kBadInput, "the file ends");
+}
+
 TEST_CASE("a rank twice and mixed jobs are told", "[import]") {
   SilentReporter silent;
   const TempFolder folder;

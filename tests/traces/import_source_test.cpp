@@ -112,6 +112,13 @@ TEST_CASE("decimal microseconds become exact nanoseconds", "[import][kineto]") {
   CHECK(parse_decimal("4458677009853.422", 3) == 4458677009853422);
   CHECK(parse_decimal("1711964646123456.789 ", 3) == 1711964646123456789);
   CHECK(parse_decimal("9007199254740993.001", 3) == 9007199254740993001);
+  CHECK(parse_decimal("9223372036854775.807", 3) == 9223372036854775807);
+  CHECK_FALSE(parse_decimal("9223372036854775.808", 3));
+  CHECK(parse_decimal("9223372036854775807", 0) == 9223372036854775807);
+  CHECK_FALSE(parse_decimal("9223372036854775808", 0));
+  CHECK_FALSE(parse_decimal("18446744073709551617", 0));
+  CHECK_FALSE(parse_decimal(".", 3));
+  CHECK_FALSE(parse_decimal("1.2.3", 3));
   CHECK(parse_decimal("0.0004", 3) == 0);
   CHECK(parse_decimal("0.0005", 3) == 1);
   CHECK(parse_decimal("-12.5", 3) == -12500);

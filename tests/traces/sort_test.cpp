@@ -48,6 +48,20 @@ TEST_CASE("operations are sorted by start, lane and order of recording", "[trace
   CHECK(rows_whole(ops));
 }
 
+TEST_CASE("lists that were recorded one behind the other are merged", "[traces][model]") {
+  Random random(6, "lists");
+  for (const LaneId lists : {1u, 2u, 3u, 41u}) {
+    Operations ops;
+    for (LaneId lane = 0; lane < lists; ++lane) {
+      Nanos at = 0;
+      for (int i = 0; i < 500; ++i) add(ops, lane % 7, at += Nanos(random.below(3)));
+    }
+    ops.sort();
+    CHECK(in_order(ops));
+    CHECK(rows_whole(ops));
+  }
+}
+
 TEST_CASE("more operations than one stretch are merged whatever their order", "[traces][model]") {
   constexpr size_t kMany = 2'700'000;
   SECTION("host first, then all streams") {

@@ -20,7 +20,7 @@ constexpr uint32_t kInt32 = 7, kInt64 = 9, kInt64List = 10, kUint64 = 13, kBool 
 constexpr uint64_t kMetadata = 1, kCompute = 4, kSend = 5, kRecv = 6, kCollective = 7;
 
 // CollectiveCommType by Collective; send and recv have node types of their own.
-constexpr std::array<uint64_t, kCollectives> kTypes = {0, 2, 7, 5, 1, 6, 3, 4, 9, 0, 0};
+constexpr std::array<uint64_t, kCollectives> kCommTypes = {0, 2, 7, 5, 1, 6, 3, 4, 9, 0, 0};
 
 void attribute(std::string& out, uint32_t outer, std::string_view name, uint32_t field,
                uint64_t value) {
@@ -133,7 +133,7 @@ uint64_t ChakraFile::type_of(uint32_t op) const {
 
 void ChakraFile::call(std::string& out, const Call& call) const {
   const bool p2p = is_point_to_point(call.collective);
-  if (!p2p) attribute(out, 10, "comm_type", kInt64, kTypes[static_cast<size_t>(call.collective)]);
+  if (!p2p) attribute(out, 10, "comm_type", kInt64, kCommTypes[static_cast<size_t>(call.collective)]);
   const bool receives = call.collective == Collective::kRecv;
   const Bytes size = receives ? std::max(call.bytes_in, call.bytes_out) : call.bytes_in;
   attribute(out, 10, "comm_size", kInt64, bits(size));

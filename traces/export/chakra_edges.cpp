@@ -8,15 +8,15 @@
 namespace rehearse::traces {
 namespace {
 
-constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint32_t kNoOperation = UINT32_MAX;
 
 class Edges {
  public:
   explicit Edges(const RankTrace& rank)
       : rank_(rank),
         ops_(rank.ops),
-        last_(rank.lanes.size(), kNone),
-        enqueued_(rank.lanes.size(), kNone),
+        last_(rank.lanes.size(), kNoOperation),
+        enqueued_(rank.lanes.size(), kNoOperation),
         waits_(rank.lanes.size()),
         open_(rank.lanes.size()) {}
 
@@ -47,7 +47,7 @@ class Edges {
   [[nodiscard]] Nanos end(uint32_t op) const { return ops_.start[op] + ops_.duration[op]; }
   // Chakra readers take nodes in the order of the file: an edge points back.
   void edge(uint32_t op, uint32_t on) {
-    if (on != kNone && on < op) pairs_.emplace_back(op, on);
+    if (on != kNoOperation && on < op) pairs_.emplace_back(op, on);
   }
 
   void visit(uint32_t op) {
@@ -92,7 +92,7 @@ class Edges {
     const bool known = sync.stream_lane >= 0 && stream < rank_.lanes.size();
     const auto event = events_.find(sync.event);
     const auto wait_for = [&](uint32_t gpu) {
-      if (gpu == kNone) return;
+      if (gpu == kNoOperation) return;
       edge(op, gpu);
       if (gpu < op) out_.own[op] = std::min(out_.own[op], std::max<Nanos>(0, end(op) - end(gpu)));
     };
@@ -101,7 +101,7 @@ class Edges {
         if (known && sync.event != 0) events_[sync.event] = enqueued_[stream];
         break;
       case SyncKind::kWaitEvent:
-        if (known && event != events_.end() && event->second != kNone)
+        if (known && event != events_.end() && event->second != kNoOperation)
           waits_[stream].push_back(event->second);
         break;
       case SyncKind::kEvent:

@@ -14,7 +14,7 @@ namespace rehearse::traces {
 namespace {
 
 constexpr Nanos kAgree = 20'000;
-constexpr Nanos kFarthest = Nanos{1} << 59;
+constexpr Nanos kFarthestClock = Nanos{1} << 59;
 constexpr size_t kDriftPoints = 8;
 constexpr int kRefinements = 6;
 constexpr double kMostDrift = 1e-3;  // quartz is good for 1e-4
@@ -337,7 +337,7 @@ ClockFit align_clocks(Trace& trace, Findings& findings) {
         continue;
       }
       const Line& line = alignment.lines()[clock];
-      if (std::abs(line.offset) > kFarthest) {
+      if (std::abs(line.offset) > kFarthestClock) {
         findings.add("clock-too-far", Severity::kWarning,
                      fmt::format("rank {}", trace.ranks[r].rank),
                      "its times are decades away from the others'; they stay as recorded");

@@ -5,6 +5,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/text.hpp"
 #include "traces/import/csv/csv.hpp"
@@ -101,12 +102,15 @@ Result<Imported> import_files(const std::vector<fs::path>& inputs, const ImportO
   RH_TRY(const std::vector<Candidate> candidates, expand(inputs));
   Imported out;
   pb::TableMapping mapping;
-  ReadContext context{out.trace.strings, out.findings, reporter, options.cut_files};
+  Findings of_file;
+  ReadContext context{out.trace.strings, of_file, reporter, options.cut_files};
+  context.most_held = options.most_held;
   if (!options.columns.empty()) {
     RH_TRY(mapping, csv::load_mapping(options.columns.string()));
     context.table = &mapping;
   }
   std::vector<FilePart> parts;
+  std::optional<Error> first_unused;
   for (size_t i = 0; i < candidates.size(); ++i) {
     if (reporter.interrupted()) return fail(Code::kInterrupted, "interrupted");
     reporter.progress("files", i, candidates.size());
@@ -124,7 +128,18 @@ Result<Imported> import_files(const std::vector<fs::path>& inputs, const ImportO
                        "files of unknown content inside folders are not read");
       continue;
     }
+    of_file = {};
     RH_TRY(FilePart part, format->read(source, context));
+    if (part.unused) {
+      if (candidate.named) return tl::unexpected(std::move(*part.unused));
+      out.findings.add("file-ignored", Severity::kWarning,
+                       fmt::format("{}: {}", source.name(), part.unused->what),
+                       "files inside folders that hold nothing to replay are passed over; name the "
+                       "file to see why");
+      if (!first_unused) first_unused = std::move(part.unused);
+      continue;
+    }
+    out.findings.merge(of_file);
     part.format = format->name;
     part.file = source.name();
     out.inputs.push_back({part.file, part.format, source.stored_bytes()});
@@ -135,6 +150,7 @@ Result<Imported> import_files(const std::vector<fs::path>& inputs, const ImportO
     parts.push_back(std::move(part));
   }
   reporter.progress("files", candidates.size(), candidates.size());
+  if (parts.empty() && first_unused) return tl::unexpected(std::move(*first_unused));
   if (parts.empty()) {
     return fail(Code::kBadInput, "no file of a known trace format here", inputs.front().string(),
                 "known are " + known_formats());

@@ -24,6 +24,7 @@ struct ImportOptions {
   CutFiles cut_files = CutFiles::kRefuse;
   ClockAlignment clocks = ClockAlignment::kAlign;
   SourceOptions source{};
+  uint64_t most_held = kMostHeld;  // bytes, of formats that are not streamed (part.hpp)
   // A file that says what the columns of tables are (traces/proto/table.proto); "": those shipped.
   std::filesystem::path columns{};
   std::string job{};  // name of the job; "" keeps what the files say
@@ -44,8 +45,9 @@ struct Imported {
 };
 
 // Refused: nothing given (kUsage), a named file that is missing (kMissingInput) or of unknown
-// content (kBadInput, with what it looks like and the formats known). Files of unknown content
-// inside folders are skipped with a finding.
+// content (kBadInput, with what it looks like and the formats known), a file that is damaged. Files
+// inside folders that are of unknown content, or whole but without any operation, are passed over with a
+// finding.
 [[nodiscard]] Result<Imported> import_files(const std::vector<std::filesystem::path>& inputs,
                                             const ImportOptions& options, Reporter& reporter);
 

@@ -93,19 +93,14 @@ const char* scan_value(const char* begin, const char* end, ScanState& state) {
     if (left < 64) in_string = 0 - ((strings >> (left - 1)) & 1);
     m.open &= ~strings;
     m.close &= ~strings;
-    const auto opens = static_cast<uint32_t>(std::popcount(m.open));
-    const auto closes = static_cast<uint32_t>(std::popcount(m.close));
-    if (closes < depth) {
-      depth += opens - closes;
-    } else {
-      for (uint64_t both = m.open | m.close; both != 0; both &= both - 1) {
-        const uint64_t bit = both & (0 - both);
-        if ((m.open & bit) != 0) {
-          ++depth;
-        } else if (--depth == 0) {
-          state = ScanState{.deepest = state.deepest};
-          return p + std::countr_zero(bit) + 1;
-        }
+    // A block holds few brackets or none, so that looking at each is cheaper than counting them.
+    for (uint64_t both = m.open | m.close; both != 0; both &= both - 1) {
+      const uint64_t bit = both & (0 - both);
+      if ((m.open & bit) != 0) {
+        ++depth;
+      } else if (--depth == 0) {
+        state = ScanState{.deepest = state.deepest};
+        return p + std::countr_zero(bit) + 1;
       }
     }
     if (depth > state.deepest) state.deepest = depth;

@@ -8,7 +8,7 @@
 namespace rehearse::traces {
 namespace {
 
-constexpr size_t kWindow = 1 << 20;
+constexpr size_t kWindow = 256 << 10;  // small enough to stay in a core's cache
 constexpr size_t kPadding = 128;
 
 bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }

@@ -10,6 +10,7 @@
 
 #include "base/finding.hpp"
 #include "base/reporter.hpp"
+#include "traces/import/limits.hpp"
 #include "traces/import/source.hpp"
 #include "traces/model/trace.hpp"
 
@@ -83,6 +84,9 @@ struct FilePart {
   std::string job;
   std::string nccl_version;
   bool synthetic = false;  // nothing in it was measured, it says
+  // Why nothing in it is of use, where the file is whole and of this format all the same. Such a file is
+  // refused when it was named, and passed over with a finding inside a folder.
+  std::optional<Error> unused;
   // A whole trace (.rtrace): nothing is left to merge. At most one such file per import.
   std::optional<Trace> whole;
 };
@@ -96,6 +100,7 @@ struct ReadContext {
   CutFiles cut_files = CutFiles::kRefuse;
   // What the columns of tables are, when the user says so; null: the shipped mappings.
   const pb::TableMapping* table = nullptr;
+  uint64_t most_held = kMostHeld;  // bytes
 };
 
 }  // namespace rehearse::traces

@@ -8,7 +8,7 @@
 namespace rehearse::traces {
 namespace {
 
-constexpr size_t kWindow = 1 << 20;
+constexpr size_t kWireWindow = 1 << 20;
 constexpr size_t kLongestVarint = 10;
 
 }  // namespace
@@ -94,7 +94,7 @@ bool append_varints(const WireField& field, std::vector<uint64_t>& out) {
 }
 
 WireStream::WireStream(Source& source, size_t most)
-    : source_(source), most_(most), buffer_(kWindow) {}
+    : source_(source), most_(most), buffer_(kWireWindow) {}
 
 Result<size_t> WireStream::fill(size_t wanted) {
   if (end_ - pos_ >= wanted) return end_ - pos_;

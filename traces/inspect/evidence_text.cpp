@@ -13,7 +13,7 @@ namespace rehearse::traces {
 namespace {
 
 // Longest lists; the JSON has all.
-constexpr int kMaxRows = 12;
+constexpr int kMaxEvidenceRows = 12;
 
 std::string more(int total, int shown) {
   return total > shown ? fmt::format("  and {} more\n", total - shown) : "";
@@ -26,7 +26,7 @@ std::string log_text(const pb::Evidence& evidence, int width) {
                                 format_count(log.lines()), log.processes_size());
   TextTable table({"communicator", "ranks", "nodes", "NCCL", "ready", "channels", "transports",
                    "choices", "calls"});
-  for (int i = 0; i < std::min(log.communicators_size(), kMaxRows); ++i) {
+  for (int i = 0; i < std::min(log.communicators_size(), kMaxEvidenceRows); ++i) {
     const pb::NcclCommunicator& c = log.communicators(i);
     int complete = 0;
     uint64_t calls = 0;
@@ -43,7 +43,7 @@ std::string log_text(const pb::Evidence& evidence, int width) {
                std::to_string(complete), std::to_string(c.coll_channels()), via.empty() ? "-" : via,
                std::to_string(c.choices_size()), format_count(calls)});
   }
-  out += table.render(width) + more(log.communicators_size(), kMaxRows);
+  out += table.render(width) + more(log.communicators_size(), kMaxEvidenceRows);
   std::map<std::string, std::string> variables;
   for (const pb::NcclProcess& process : log.processes()) {
     for (const auto& [name, value] : process.environment()) {
@@ -54,18 +54,18 @@ std::string log_text(const pb::Evidence& evidence, int width) {
   for (const auto& [name, value] : variables) {
     out += fmt::format("  {}={}\n", printable(name), printable(value));
   }
-  for (int i = 0; i < std::min(log.warnings_size(), kMaxRows); ++i) {
+  for (int i = 0; i < std::min(log.warnings_size(), kMaxEvidenceRows); ++i) {
     out += fmt::format("  line {}: WARN {}\n", log.warnings(i).line(),
                        printable(log.warnings(i).text()));
   }
-  return out + more(log.warnings_size(), kMaxRows);
+  return out + more(log.warnings_size(), kMaxEvidenceRows);
 }
 
 std::string tables_text(const pb::Evidence& evidence, int width) {
   TextTable table(
       {"nccl-tests", "hardware", "nodes", "GPUs", "NCCL", "sizes", "rows", "peak busbw"});
   const auto& tables = evidence.measured().tables();
-  for (int i = 0; i < std::min(tables.size(), kMaxRows); ++i) {
+  for (int i = 0; i < std::min(tables.size(), kMaxEvidenceRows); ++i) {
     const pb::MeasuredTable& t = tables[i];
     double peak = 0;
     uint64_t least = UINT64_MAX, most = 0;
@@ -82,7 +82,7 @@ std::string tables_text(const pb::Evidence& evidence, int width) {
                std::to_string(t.rows_size()), fmt::format("{:.1f} GB/s", peak)});
   }
   return fmt::format("\nmeasured in {}\n", printable(evidence.source())) + table.render(width) +
-         more(tables.size(), kMaxRows);
+         more(tables.size(), kMaxEvidenceRows);
 }
 
 std::string recorder_text(const pb::Evidence& evidence) {

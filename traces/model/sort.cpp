@@ -56,11 +56,41 @@ class Sorter {
     bool sorted = true;
     for (size_t i = first + 1; sorted && i < last; ++i) sorted = !before(i, i - 1);
     if (sorted) return;
-    order_.resize(last - first);
-    std::iota(order_.begin(), order_.end(), 0u);
-    std::stable_sort(order_.begin(), order_.end(),
-                     [&](uint32_t a, uint32_t b) { return before(first + a, first + b); });
+    keys_.resize(last - first);
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      keys_[i] = {ops_.start[first + i], ops_.lane[first + i], static_cast<uint32_t>(i)};
+    }
+    sort_keys();
+    order_.resize(keys_.size());
+    for (size_t i = 0; i < keys_.size(); ++i) order_[i] = keys_[i].index;
     permute_all(first);
+  }
+
+  // Recordings are a few ascending lists one behind the other (a thread's operators, then its calls, then
+  // kernels): such lists are merged two by two. What has no order at all is sorted.
+  void sort_keys() {
+    runs_.assign(1, 0);
+    for (size_t i = 1; i < keys_.size(); ++i) {
+      if (keys_[i] < keys_[i - 1]) runs_.push_back(i);
+    }
+    if (runs_.size() > keys_.size() / 8) return std::sort(keys_.begin(), keys_.end());
+    merged_.resize(keys_.size());
+    const auto at = [](std::vector<Key>& keys, size_t i) {
+      return keys.begin() + static_cast<std::ptrdiff_t>(i);
+    };
+    while (runs_.size() > 1) {
+      size_t kept = 0;
+      for (size_t r = 0; r < runs_.size(); r += 2) {
+        const size_t from = runs_[r];
+        const size_t middle = r + 1 < runs_.size() ? runs_[r + 1] : keys_.size();
+        const size_t to = r + 2 < runs_.size() ? runs_[r + 2] : keys_.size();
+        std::merge(at(keys_, from), at(keys_, middle), at(keys_, middle), at(keys_, to),
+                   at(merged_, from));
+        runs_[kept++] = from;
+      }
+      runs_.resize(kept);
+      keys_.swap(merged_);
+    }
   }
 
   // First of [first, last) that `holds` is true for; it is for all behind.
@@ -121,8 +151,16 @@ class Sorter {
     permute_all(first);
   }
 
+  struct Key {
+    Nanos start = 0;
+    uint32_t lane = 0, index = 0;  // in the stretch
+    auto operator<=>(const Key&) const = default;
+  };
+
   Operations& ops_;
   std::vector<uint32_t> order_;
+  std::vector<Key> keys_, merged_;
+  std::vector<size_t> runs_;  // where ascending lists of keys begin
 };
 
 }  // namespace

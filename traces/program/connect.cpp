@@ -9,9 +9,6 @@
 namespace rehearse::traces {
 namespace {
 
-// Longer durations are nonsense of a damaged clock; they are cut here so that sums hold.
-constexpr Nanos kLongest = 1'000'000'000'000'000'000;  // 31 years
-
 // Does a recorded operation of this kind become one of the program?
 bool is_work(OpKind kind) {
   return kind != OpKind::kHost && kind != OpKind::kAnnotation && kind != OpKind::kMemory;
@@ -247,7 +244,7 @@ void lay_out(Draft& d) {
   for (OpId op = 0; op < n; ++op) {
     d.out.kind[op] = d.ops.kind[d.source[op]];
     d.out.name[op] = d.ops.name[d.source[op]];
-    d.out.duration[op] = std::clamp<Nanos>(d.ops.duration[d.source[op]], 0, kLongest);
+    d.out.duration[op] = std::clamp<Nanos>(d.ops.duration[d.source[op]], 0, kLongestTime);
   }
 }
 

@@ -10,6 +10,9 @@
 
 namespace rehearse::traces {
 
+// Of an operation or a gap, 31 years: longer ones are nonsense of a damaged clock and are cut so that sums hold.
+constexpr Nanos kLongestTime = 1'000'000'000'000'000'000;
+
 struct Draft {
   explicit Draft(const RankTrace& recorded) : rank(recorded), ops(recorded.ops) {}
 

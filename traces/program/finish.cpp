@@ -8,8 +8,6 @@
 namespace rehearse::traces {
 namespace {
 
-// Longer gaps are nonsense of a damaged clock; they are cut here so that sums hold.
-constexpr Nanos kLongest = 1'000'000'000'000'000'000;  // 31 years
 // A thread that goes on so soon was running.
 constexpr Nanos kGlue = 50'000;
 
@@ -141,12 +139,12 @@ void measure_gaps(Draft& d, UnknownGaps unknown) {
           ready = std::max(ready, d.end(before));
         }
       }
-      out.gap[op] = std::clamp<Nanos>(d.start(op) - ready, 0, kLongest);
+      out.gap[op] = std::clamp<Nanos>(d.start(op) - ready, 0, kLongestTime);
       const Nanos full = out.duration[op];
       if (waits) out.duration[op] = std::max<Nanos>(0, d.end(op) - released);
       if (!host) continue;
       if (waits) out.host.blocked += std::max<Nanos>(0, full - out.duration[op]);
-      out.host.blocked += std::clamp<Nanos>(std::min(ready, d.start(op)) - free, 0, kLongest);
+      out.host.blocked += std::clamp<Nanos>(std::min(ready, d.start(op)) - free, 0, kLongestTime);
       const Nanos bare = out.gap[op] - operators[lane].covered(ready, d.start(op));
       // Before the first call of a thread there is no thread to speak of.
       const bool known = first || bare <= kGlue;

@@ -167,12 +167,13 @@ void Builder::overhead(const Span& when, uint32_t name, int64_t thread, const Pl
   part_.trace.ops.add(OpKind::kAnnotation, lane, name, span.start, span.duration);
 }
 
-void Builder::memory(Nanos at, const Memory& memory, int64_t thread, uint32_t name,
+void Builder::memory(Nanos at, const Memory& memory, int64_t device, int64_t thread, uint32_t name,
                      const Place& place) {
   Span span{at, 0};
   LaneId lane = 0;
   if (!times(span, place) || !host_lane(thread, place, lane)) return;
   part_.trace.ops.add_memory(lane, name, span.start, memory);
+  memory_devices_.push_back(device);
 }
 
 int64_t Builder::device() const {

@@ -79,7 +79,9 @@ class Builder {
   void range(const Span& span, std::string_view name, int64_t thread, const RangeFacts& facts,
              const Place& place);
   void overhead(const Span& span, uint32_t name, int64_t thread, const Place& place);
-  void memory(Nanos at, const Memory& memory, int64_t thread, uint32_t name, const Place& place);
+  // `device` may be -1, not recorded.
+  void memory(Nanos at, const Memory& memory, int64_t device, int64_t thread, uint32_t name,
+              const Place& place);
   void name_thread(int64_t thread, uint32_t name) { labels_[thread] = name; }
   // A name as a string id; at most 16 KiB of it.
   [[nodiscard]] uint32_t intern(std::string_view name, const Place& place);
@@ -93,8 +95,9 @@ class Builder {
   [[nodiscard]] bool has_pytorch() const { return pytorch_; }
   // The device with most work; call before finish().
   [[nodiscard]] int64_t device() const;
-  // All records are in. Rank, host and GPU model are left to the caller.
-  [[nodiscard]] RankPart finish();
+  // All records are in. Rank, host and GPU model are left to the caller. One part, or one per GPU of a
+  // process that drives several (devices.hpp).
+  [[nodiscard]] std::vector<RankPart> finish();
 
  private:
   struct LaneKey {
@@ -116,7 +119,7 @@ class Builder {
   void join_syncs();
   void join_calls();
   void find_steps();
-  void name_lanes();
+  void name_lanes(const std::vector<int64_t>& communicating);
 
   ReadContext& context_;
   std::string where_;
@@ -131,6 +134,7 @@ class Builder {
   std::array<Recent, 2> recent_{};  // host threads, streams
   std::unordered_map<int64_t, uint32_t> labels_;
   std::map<int64_t, uint64_t> device_work_;
+  std::vector<int64_t> memory_devices_;  // per entry of ops.memory
   std::map<int64_t, int64_t> device_of_context_;
   struct Repeat {
     const char* id = nullptr;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "traces/import/activity/builder.hpp"
+#include "traces/import/devices.hpp"
 
 namespace rehearse::traces::activity {
 namespace {
@@ -147,8 +148,12 @@ void Builder::find_steps() {
   }
 }
 
-void Builder::name_lanes() {
+void Builder::name_lanes(const std::vector<int64_t>& communicating) {
   std::vector<Lane>& lanes = part_.trace.lanes;
+  const auto own = [&](int64_t gpu) {
+    if (communicating.size() < 2) return gpu == int64_t{part_.trace.gpu};
+    return std::binary_search(communicating.begin(), communicating.end(), gpu);
+  };
   std::map<std::pair<int64_t, int64_t>, int> contexts;  // (device, stream) in how many contexts
   for (const LaneKey& key : lane_keys_) {
     if (key.kind == LaneKind::kStream) ++contexts[{key.device, key.id}];
@@ -159,7 +164,7 @@ void Builder::name_lanes() {
       std::string name = fmt::format("stream {}", key.id);
       if (contexts[{key.device, key.id}] > 1)
         name = fmt::format("context {} {}", key.context, name);
-      if (key.device != part_.trace.gpu) name = fmt::format("gpu {} {}", key.device, name);
+      if (!own(key.device)) name = fmt::format("gpu {} {}", key.device, name);
       lanes[i].name = context_.strings.intern(name);
       continue;
     }
@@ -170,7 +175,7 @@ void Builder::name_lanes() {
   }
 }
 
-RankPart Builder::finish() {
+std::vector<RankPart> Builder::finish() {
   flush_repeats();
   join_launches();
   join_syncs();
@@ -179,7 +184,12 @@ RankPart Builder::finish() {
   if (const int64_t most = device(); most >= 0 && most < (int64_t{1} << 16)) {
     part_.trace.gpu = static_cast<uint32_t>(most);
   }
-  if (device_work_.size() > 1) {
+  ProcessDevices devices{{}, std::move(memory_devices_)};
+  for (const LaneKey& key : lane_keys_) {
+    devices.of_lane.push_back(key.kind == LaneKind::kStream ? key.device : kNoDevice);
+  }
+  const std::vector<int64_t> communicating = communicating_gpus(part_, devices);
+  if (device_work_.size() > 1 && communicating.size() < 2) {
     context_.findings.add(
         "several-devices", Severity::kWarning, where_,
         "the rank is taken to own the GPU with most work; the others' streams are kept",
@@ -189,10 +199,10 @@ RankPart Builder::finish() {
     context_.findings.add("no-gpu-work", Severity::kWarning, where_,
                           "the trace holds host work only; record CUDA activity too");
   }
-  name_lanes();
+  name_lanes(communicating);
   api_ = {};
   part_.trace.ops.sort();
-  return std::move(part_);
+  return ranks_of_process(std::move(part_), devices, where_, context_.findings);
 }
 
 }  // namespace rehearse::traces::activity

@@ -9,6 +9,7 @@
 #include "traces/import/capture/capture.hpp"
 #include "traces/import/capture/records.hpp"
 #include "traces/import/capture/session.hpp"
+#include "traces/import/devices.hpp"
 #include "traces/import/rank_of_name.hpp"
 #include "traces/model/utf8.hpp"
 
@@ -125,7 +126,7 @@ class Reader {
         ++idle;
         continue;
       }
-      part.ranks.push_back(rank_of(*process, part));
+      add_ranks(*process, part);
     }
     if (idle > 0) {
       context_.findings.add("processes-without-gpu-work", Severity::kInfo, source_.name(),
@@ -140,37 +141,41 @@ class Reader {
     return part;
   }
 
-  RankPart rank_of(Process& process, FilePart& part) {
+  void add_ranks(Process& process, FilePart& part) {
     const pb::CaptureSession& about = process.about;
     const auto place = process.builder.nccl().largest();
-    if (about.has_world_size() && about.world_size() <= kMostRanks)
-      part.world_size = about.world_size();
     if (place) part.world_size = std::max(part.world_size.value_or(0), place->size);
     if (process.builder.has_pytorch()) part.framework = "pytorch";
     if (const uint32_t v = about.nccl_version(); v >= 10000) {
       part.nccl_version = fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
     }
-    RankPart rank = process.builder.finish();
+    std::vector<RankPart> ranks = process.builder.finish();
+    if (RankId last = 0;
+        about.has_world_size() && about.world_size() > 0 &&
+        rank_of_gpu(about.world_size() - 1, ranks.size(), ranks.size() - 1, last)) {
+      part.world_size = std::max(part.world_size.value_or(0), last + 1);
+    }
     const auto by_name = rank_of_name(source_.name());
-    rank.rank_known = true;
+    std::optional<RankId> number;
     if (about.has_rank() && about.rank() < kMostRanks) {
-      rank.trace.rank = about.rank();
-    } else if (place) {
-      rank.trace.rank = static_cast<RankId>(place->position);
+      number = about.rank();
+    } else if (place && ranks.size() == 1) {
+      number = static_cast<RankId>(place->position);
     } else if (by_name) {
-      rank.trace.rank = *by_name;
-    } else {
-      rank.rank_known = false;
+      number = *by_name;
     }
-    rank.trace.host = to_utf8(about.host());
-    rank.trace.env = std::move(process.env);
-    const auto device = process.devices.find(rank.trace.gpu);
-    if (device != process.devices.end()) {
-      rank.trace.gpu_model = to_utf8(device->second.model());
-      rank.trace.gpu_memory =
-          static_cast<Bytes>(std::min<uint64_t>(device->second.memory(), uint64_t{1} << 50));
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      RankTrace& trace = ranks[i].trace;
+      ranks[i].rank_known = number && rank_of_gpu(*number, ranks.size(), i, trace.rank);
+      trace.host = to_utf8(about.host());
+      trace.env = process.env;
+      if (const auto device = process.devices.find(trace.gpu); device != process.devices.end()) {
+        trace.gpu_model = to_utf8(device->second.model());
+        trace.gpu_memory =
+            static_cast<Bytes>(std::min<uint64_t>(device->second.memory(), uint64_t{1} << 50));
+      }
+      part.ranks.push_back(std::move(ranks[i]));
     }
-    return rank;
   }
 
   Source& source_;

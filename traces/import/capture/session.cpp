@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "traces/import/activity/copy_kind.hpp"
 #include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
 #include "traces/model/utf8.hpp"
@@ -18,33 +19,6 @@ using activity::Place;
 using activity::Span;
 
 constexpr size_t kMostWaiting = 64 << 20;
-
-struct CopyName {
-  const char* name;
-  CopyDirection direction;
-};
-// CUpti_ActivityMemcpyKind.
-CopyName copy_name(uint32_t kind) {
-  switch (kind) {
-    case 1:
-    case 3:
-      return {"Memcpy HtoD", CopyDirection::kHostToDevice};
-    case 2:
-    case 4:
-      return {"Memcpy DtoH", CopyDirection::kDeviceToHost};
-    case 5:
-    case 6:
-    case 7:
-    case 8:
-      return {"Memcpy DtoD", CopyDirection::kDeviceToDevice};
-    case 9:
-      return {"Memcpy HtoH", CopyDirection::kUnknown};
-    case 10:
-      return {"Memcpy PtoP", CopyDirection::kPeer};
-    default:
-      return {"Memcpy", CopyDirection::kUnknown};
-  }
-}
 
 // "ncclFloat32", "ncclBfloat16", "ncclFloat8e4m3".
 DType nccl_dtype(std::string_view name) {
@@ -126,7 +100,7 @@ void Session::use(const pb::CaptureRecord& record, const Place& place) {
     }
     case pb::CaptureRecord::kCopy: {
       const auto& r = record.copy();
-      const CopyName kind = copy_name(r.kind());
+      const activity::CopyKind kind = activity::copy_kind(r.kind());
       b.copy({span(r.start(), r.duration()), context_.strings.intern(kind.name), r.device(),
               r.context(), r.stream(), id_of(r.correlation())},
              {kind.direction, bounded(r.bytes())}, place);
@@ -190,7 +164,7 @@ void Session::use(const pb::CaptureRecord& record, const Place& place) {
     case pb::CaptureRecord::kMemory: {
       const auto& r = record.memory();
       const Bytes bytes = std::clamp<Bytes>(r.bytes(), -(Bytes{1} << 50), Bytes{1} << 50);
-      b.memory(time(r.at()), {bytes, r.block()}, r.thread(),
+      b.memory(time(r.at()), {bytes, r.block()}, r.device(), r.thread(),
                context_.strings.intern("device memory"), place);
       return;
     }

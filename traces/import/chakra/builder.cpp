@@ -40,11 +40,6 @@ std::optional<OpKind> kind_named(std::string_view text) {
   return std::nullopt;
 }
 
-std::string text_of(const FileMetadata& metadata, std::string_view key) {
-  const Attribute* a = metadata.attribute(key);
-  return a == nullptr ? "" : std::string(a->text);
-}
-
 int64_t number_of(const FileMetadata& metadata, std::string_view key, int64_t most) {
   const Attribute* a = metadata.attribute(key);
   return a == nullptr || !a->number ? 0 : std::clamp<int64_t>(*a->number, 0, most);
@@ -76,9 +71,9 @@ Builder::Builder(ReadContext& context, std::string file, const FileMetadata& met
 // What our exporter says about the rank.
 void Builder::read_metadata(const FileMetadata& metadata) {
   RankTrace& rank = part_.trace;
-  rank.host = text_of(metadata, "host");
+  rank.host = metadata.text("host");
   rank.gpu = static_cast<uint32_t>(number_of(metadata, "gpu", 1 << 16));
-  rank.gpu_model = text_of(metadata, "gpu_model");
+  rank.gpu_model = metadata.text("gpu_model");
   rank.gpu_memory = number_of(metadata, "gpu_memory", kMostBytes);
   const Attribute* lanes = metadata.attribute("rehearse_lanes");
   if (lanes == nullptr || lanes->texts.empty() || lanes->texts.size() > kMostLanes) return;

@@ -20,9 +20,14 @@ class Builder {
   void add(const Node& node, uint64_t offset, uint64_t number);
   // Operations so far; process groups and left-out nodes do not count.
   [[nodiscard]] size_t operations() const { return part_.trace.ops.size(); }
+  // Memory that nodes and dependencies take until they can be joined, about.
+  [[nodiscard]] uint64_t held_bytes() const {
+    return by_id_.size() * kBytesOfNode + (data_.size() + control_.size()) * sizeof(Pending);
+  }
   [[nodiscard]] RankPart finish();
 
  private:
+  static constexpr size_t kBytesOfNode = 40;  // of by_id_, with what the allocator adds
   struct Place {
     uint64_t offset = 0, number = 0;
   };

@@ -124,6 +124,11 @@ const Attribute* FileMetadata::attribute(std::string_view key) const {
   return find(attributes, key);
 }
 
+std::string FileMetadata::text(std::string_view key) const {
+  const Attribute* a = attribute(key);
+  return a == nullptr ? "" : std::string(a->text);
+}
+
 std::optional<FileMetadata> parse_metadata(std::string_view message) {
   FileMetadata out;
   out.bytes.assign(message.begin(), message.end());

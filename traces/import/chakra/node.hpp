@@ -59,6 +59,7 @@ struct FileMetadata {
   std::vector<Attribute> attributes;
   std::vector<char> bytes;  // owns what the attributes view; they survive a move, not a copy
   [[nodiscard]] const Attribute* attribute(std::string_view key) const;
+  [[nodiscard]] std::string text(std::string_view key) const;  // "" when not told
 };
 
 // Nothing when the bytes are no such message.

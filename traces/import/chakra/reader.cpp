@@ -86,7 +86,14 @@ Result<void> ended_early(uint64_t nodes, const std::string& where, ReadContext& 
   return {};
 }
 
-Result<void> look_up(uint64_t nodes, ReadContext& context) {
+Result<void> look_up(uint64_t nodes, const Builder& builder, const std::string& file,
+                     ReadContext& context) {
+  if (builder.held_bytes() > context.most_held) {
+    return fail(Code::kLimit,
+                fmt::format("its nodes and dependencies need more than {} MiB to be joined",
+                            context.most_held >> 20),
+                fmt::format("{}: node {}", file, nodes), "write fewer steps into one file");
+  }
   if (nodes % kProgressEvery != 0) return {};
   if (context.reporter.interrupted()) return fail(Code::kInterrupted, "interrupted");
   context.reporter.progress("nodes", nodes, 0);
@@ -143,7 +150,8 @@ Result<Contents> read_protobuf(Source& source, ReadContext& context) {
     } else {
       unreadable(where(), context);
     }
-    if (auto go_on = look_up(out.nodes, context); !go_on) return tl::unexpected(go_on.error());
+    if (auto go_on = look_up(out.nodes, builder, source.name(), context); !go_on)
+      return tl::unexpected(go_on.error());
   }
   out.rank = builder.finish();
   return out;
@@ -173,17 +181,13 @@ Result<Contents> read_json(Source& source, ReadContext& context) {
     } else {
       unreadable(stream.where(element.offset), context);
     }
-    if (auto go_on = look_up(stream.count(), context); !go_on) return tl::unexpected(go_on.error());
+    if (auto go_on = look_up(stream.count(), builder, source.name(), context); !go_on)
+      return tl::unexpected(go_on.error());
   }
   out.nodes = stream.count();
   out.members = stream.members();
   out.rank = builder.finish();
   return out;
-}
-
-std::string text_of(const FileMetadata& metadata, std::string_view key) {
-  const Attribute* a = metadata.attribute(key);
-  return a == nullptr ? "" : std::string(a->text);
 }
 
 std::optional<uint32_t> number_of(const FileMetadata& metadata, std::string_view key) {
@@ -213,9 +217,9 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   }
   FilePart part;
   const FileMetadata& metadata = contents.metadata;
-  part.framework = text_of(metadata, "framework");
-  part.job = text_of(metadata, "job");
-  part.nccl_version = text_of(metadata, "nccl_version");
+  part.framework = metadata.text("framework");
+  part.job = metadata.text("job");
+  part.nccl_version = metadata.text("nccl_version");
   part.synthetic = number_of(metadata, "synthetic").value_or(0) != 0;
   part.world_size = number_of(metadata, "world_size");
   const auto members = nlohmann::json::parse(contents.members, nullptr, false);

@@ -110,8 +110,15 @@ bool Builder::lane_of(LaneKind kind, int64_t owner, int64_t id, const Element& e
   return true;
 }
 
+// Events of one thread come one after the other: its ids are mostly written as they just were.
 bool Builder::host_lane(const Event& e, const Element& element, LaneId& lane) {
-  return lane_of(LaneKind::kHostThread, id_of(e.pid), id_of(e.tid), element, lane);
+  if (thread_.lane >= 0 && e.tid == thread_.tid && e.pid == thread_.pid) {
+    lane = static_cast<LaneId>(thread_.lane);
+    return true;
+  }
+  if (!lane_of(LaneKind::kHostThread, id_of(e.pid), id_of(e.tid), element, lane)) return false;
+  if (e.pid.size() + e.tid.size() < 64) thread_ = {std::string(e.pid), std::string(e.tid), lane};
+  return true;
 }
 
 // Names repeat: a small table answers most of them without hashing the whole name.
@@ -279,6 +286,7 @@ void Builder::memory(const Event& e, const Element& element) {
   uint64_t id = 0;
   if (e.address != 0) id = addresses_.emplace(e.address, addresses_.size() + 1).first->second;
   part_.trace.ops.add_memory(lane, name_of(e.name, element), *e.start, {e.bytes, id});
+  memory_devices_.push_back(e.device);
 }
 
 void Builder::label(const Event& e) {

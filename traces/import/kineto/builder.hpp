@@ -23,8 +23,8 @@ class Builder {
   void reserve(size_t operations) { part_.trace.ops.reserve(operations); }
   // One event at `element` of the file.
   void add(const Event& event, const Element& element);
-  // All events are in.
-  [[nodiscard]] RankPart finish(const Metadata& metadata);
+  // All events are in. One part, or one per GPU of a process that drives several (devices.hpp).
+  [[nodiscard]] std::vector<RankPart> finish(const Metadata& metadata);
 
  private:
   struct SyncDetail {  // from cuda_sync
@@ -55,8 +55,8 @@ class Builder {
   void join_launches();
   void join_syncs();
   void join_calls(const Metadata& metadata);
-  void name_lanes();
-  void describe_gpu(const Metadata& metadata);
+  void name_lanes(const std::vector<int64_t>& communicating);
+  void choose_gpu(const std::vector<int64_t>& communicating);
 
   ReadContext& context_;
   std::string file_;
@@ -77,6 +77,11 @@ class Builder {
     int64_t lane = -1;  // -1: none yet
   };
   std::array<Recent, 2> recent_{};  // host threads, streams
+  struct Thread {
+    std::string pid, tid;  // as written
+    int64_t lane = -1;     // -1: none yet
+  };
+  Thread thread_;  // of the last host event
   std::vector<LaneKey> lane_keys_;
   std::unordered_map<LaneKey, uint32_t, LaneHash> labels_;
   std::vector<uint32_t> name_cache_;
@@ -91,6 +96,7 @@ class Builder {
   std::vector<SyncDetail> sync_details_;
   std::unordered_map<int64_t, uint64_t> addresses_;
   std::unordered_map<int64_t, uint64_t> device_kernels_;
+  std::vector<int64_t> memory_devices_;  // per entry of ops.memory
 };
 
 }  // namespace rehearse::traces::kineto

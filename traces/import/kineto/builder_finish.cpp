@@ -3,10 +3,22 @@
 
 #include <algorithm>
 
+#include "traces/import/devices.hpp"
 #include "traces/import/kineto/builder.hpp"
 #include "traces/import/limits.hpp"
 
 namespace rehearse::traces::kineto {
+namespace {
+
+void describe_gpu(const Metadata& metadata, RankTrace& trace) {
+  for (const Device& d : metadata.devices) {
+    if (d.id != int64_t{trace.gpu}) continue;
+    trace.gpu_model = d.name;
+    trace.gpu_memory = std::max<Bytes>(d.memory, 0);
+  }
+}
+
+}  // namespace
 
 void Builder::flush_repeats() {
   for (const Repeat& r : repeats_) {
@@ -40,6 +52,9 @@ void Builder::join_launches() {
   const auto part_of = [&](int64_t id) {
     return parts == 1 ? 0 : (static_cast<uint64_t>(id) * 0x9e3779b97f4a7c15ULL >> 32) % parts;
   };
+  const auto by_id = [](const RuntimeOp& a, const RuntimeOp& b) {
+    return a.correlation < b.correlation;
+  };
   uint64_t orphans = 0, duplicates = 0;
   std::vector<RuntimeOp> host;
   std::vector<int64_t> gpu;
@@ -55,15 +70,18 @@ void Builder::join_launches() {
         host.push_back({id, static_cast<uint32_t>(op)});
       }
     }
-    std::stable_sort(host.begin(), host.end(), [](const RuntimeOp& a, const RuntimeOp& b) {
-      return a.correlation < b.correlation;
-    });
-    std::sort(gpu.begin(), gpu.end());
+    // Profilers count correlation ids upwards, so that there is mostly nothing to sort.
+    if (!std::is_sorted(host.begin(), host.end(), by_id)) {
+      std::stable_sort(host.begin(), host.end(), by_id);
+    }
+    if (!std::is_sorted(gpu.begin(), gpu.end())) std::sort(gpu.begin(), gpu.end());
+    auto kept = keep.begin();
     size_t g = 0;
     for (size_t i = 0; i < host.size(); ++i) {
       const int64_t id = host[i].correlation;
       if (i > 0 && host[i - 1].correlation == id) ++duplicates;
-      if (std::binary_search(keep.begin(), keep.end(), id)) runtime_.push_back(host[i]);
+      while (kept != keep.end() && *kept < id) ++kept;
+      if (kept != keep.end() && *kept == id) runtime_.push_back(host[i]);
       for (; g < gpu.size() && gpu[g] < id; ++g) ++orphans;
       if (g < gpu.size() && gpu[g] == id) {
         OpKind& kind = ops.kind[host[i].op];
@@ -74,9 +92,7 @@ void Builder::join_launches() {
     }
     orphans += gpu.size() - g;
   }
-  std::stable_sort(runtime_.begin(), runtime_.end(), [](const RuntimeOp& a, const RuntimeOp& b) {
-    return a.correlation < b.correlation;
-  });
+  std::stable_sort(runtime_.begin(), runtime_.end(), by_id);
   if (orphans > 0) {
     context_.findings.add("gpu-work-without-launch", Severity::kInfo, file_,
                           "their launch was before the recording began; they start as recorded",
@@ -143,14 +159,18 @@ void Builder::join_calls(const Metadata& metadata) {
   communication_.attach(part_, metadata, launches, context_.strings, file_, context_.findings);
 }
 
-void Builder::name_lanes() {
+void Builder::name_lanes(const std::vector<int64_t>& communicating) {
   std::vector<Lane>& lanes = part_.trace.lanes;
+  const auto own = [&](int64_t device) {
+    if (communicating.size() < 2) return device == int64_t{part_.trace.gpu};
+    return std::binary_search(communicating.begin(), communicating.end(), device);
+  };
   for (size_t i = 0; i < lanes.size(); ++i) {
     const LaneKey& key = lane_keys_[i];
     if (key.kind == LaneKind::kStream) {
       lanes[i].name = context_.strings.intern(
-          key.owner == part_.trace.gpu ? fmt::format("stream {}", key.id)
-                                       : fmt::format("gpu {} stream {}", key.owner, key.id));
+          own(key.owner) ? fmt::format("stream {}", key.id)
+                         : fmt::format("gpu {} stream {}", key.owner, key.id));
       continue;
     }
     const auto label = labels_.find(key);
@@ -160,8 +180,7 @@ void Builder::name_lanes() {
   }
 }
 
-void Builder::describe_gpu(const Metadata& metadata) {
-  RankTrace& trace = part_.trace;
+void Builder::choose_gpu(const std::vector<int64_t>& communicating) {
   if (device_kernels_.empty()) {
     context_.findings.add(
         "no-gpu-work", Severity::kWarning, file_,
@@ -173,29 +192,29 @@ void Builder::describe_gpu(const Metadata& metadata) {
     if (count > most.second || (count == most.second && device < most.first))
       most = {device, count};
   }
-  if (device_kernels_.size() > 1) {
+  if (device_kernels_.size() > 1 && communicating.size() < 2) {
     context_.findings.add(
         "several-devices", Severity::kWarning, file_,
         "the rank is taken to own the GPU with most work; the others' streams are kept",
         device_kernels_.size() - 1);
   }
   if (most.first >= 0 && most.first < (int64_t{1} << 16))
-    trace.gpu = static_cast<uint32_t>(most.first);
-  for (const Device& d : metadata.devices) {
-    if (d.id != most.first) continue;
-    trace.gpu_model = d.name;
-    trace.gpu_memory = std::max<Bytes>(d.memory, 0);
-  }
+    part_.trace.gpu = static_cast<uint32_t>(most.first);
 }
 
-RankPart Builder::finish(const Metadata& metadata) {
+std::vector<RankPart> Builder::finish(const Metadata& metadata) {
   RankTrace& trace = part_.trace;
   flush_repeats();
   join_launches();
   join_syncs();
   join_calls(metadata);
-  describe_gpu(metadata);
-  name_lanes();
+  ProcessDevices devices{{}, std::move(memory_devices_)};
+  for (const LaneKey& key : lane_keys_) {
+    devices.of_lane.push_back(key.kind == LaneKind::kStream ? key.owner : kNoDevice);
+  }
+  const std::vector<int64_t> communicating = communicating_gpus(part_, devices);
+  choose_gpu(communicating);
+  name_lanes(communicating);
   const auto latest = std::max_element(trace.ops.start.begin(), trace.ops.start.end());
   if (metadata.base != 0 && latest != trace.ops.start.end() && *latest > kLatest - metadata.base) {
     context_.findings.add("bad-base-time", Severity::kWarning, file_ + ", baseTimeNanoseconds",
@@ -216,7 +235,10 @@ RankPart Builder::finish(const Metadata& metadata) {
                     trace.steps.end());
   runtime_ = {};
   trace.ops.sort();
-  return std::move(part_);
+  std::vector<RankPart> ranks =
+      ranks_of_process(std::move(part_), devices, file_, context_.findings);
+  for (RankPart& rank : ranks) describe_gpu(metadata, rank.trace);
+  return ranks;
 }
 
 }  // namespace rehearse::traces::kineto

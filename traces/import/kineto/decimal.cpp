@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/import/kineto/decimal.hpp"
 
+#include <array>
+
 namespace rehearse::traces::kineto {
 namespace {
 
@@ -50,9 +52,36 @@ std::optional<Digits> read_digits(std::string_view text, size_t& i) {
   return d;
 }
 
+// Nearly all numbers: not negative, at most 19 digits when shifted, none of them cut off. Nothing when it takes
+// more care than that.
+std::optional<int64_t> parse_short(std::string_view text, int shift) {
+  static constexpr std::array<uint64_t, 4> kPowers = {1, 10, 100, 1000};
+  constexpr int kMostDigits = 19;  // any such number fits 64 bits
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.remove_suffix(1);
+  if (text.size() > kMostDigits + 1 || shift > 3) return std::nullopt;
+  uint64_t value = 0;
+  int digits = 0, behind = 0;
+  bool point = false;
+  for (const char c : text) {
+    if (is_digit(c)) {
+      value = value * 10 + static_cast<uint64_t>(c - '0');
+      ++digits;
+      behind += point ? 1 : 0;
+    } else if (c == '.' && !point) {
+      point = true;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (digits == 0 || behind > shift || digits + shift - behind > kMostDigits) return std::nullopt;
+  value *= kPowers[static_cast<size_t>(shift - behind)];
+  return value <= kLargest ? std::optional(static_cast<int64_t>(value)) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<int64_t> parse_decimal(std::string_view text, int shift) {
+  if (const auto value = parse_short(text, shift)) return value;
   text = trim(text);
   size_t i = 0;
   bool negative = false;
@@ -74,6 +103,8 @@ std::optional<int64_t> parse_decimal(std::string_view text, int shift) {
   if (i != text.size()) return std::nullopt;
   uint64_t value = digits->value;
   int scale = digits->scale + shift;
+  // A digit is dropped only where it makes the number too large.
+  if (digits->dropped && scale > 0) return std::nullopt;
   bool round_up = scale == 0 && digits->dropped && digits->dropped_digit >= 5;
   for (; scale > 0 && value != 0; --scale) {
     if (value > kLargest / 10) return std::nullopt;

@@ -35,7 +35,11 @@ struct Event {
   int64_t bytes = 0, address = 0, device_type = -1;
   int64_t wait_stream = -1, wait_record = -1, wait_event = -1;
   std::string_view sync_kind, label;  // "cuda_sync_kind"; args.name of metadata
+  bool has_call = false;              // `call` holds something
   CallArgs call;
+
+  // As if fresh. Most of an event is small; `call` is touched only where it was filled.
+  void clear();
 };
 
 enum class Parsed { kOk, kNotObject, kBroken };

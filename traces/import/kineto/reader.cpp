@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "traces/import/devices.hpp"
 #include "traces/import/json_stream.hpp"
 #include "traces/import/kineto/builder.hpp"
 #include "traces/import/kineto/event.hpp"
@@ -93,22 +94,31 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   }
   const Metadata metadata = parse_metadata(stream.members(), source.name(), context.findings);
   FilePart part;
-  RankPart rank = builder.finish(metadata);
-  if (rank.trace.ops.size() == 0) {
-    return fail(Code::kBadInput,
-                fmt::format("none of its {} events is an operation", stream.count()), source.name(),
-                "record with activities switched on, and at least one step");
+  std::vector<RankPart> ranks = builder.finish(metadata);
+  if (ranks.front().trace.ops.size() == 0) {
+    part.unused =
+        Error{Code::kBadInput, fmt::format("none of its {} events is an operation", stream.count()),
+              source.name(), "record with activities switched on, and at least one step"};
+    return part;
   }
   const auto by_name = rank_of_name(source.name());
-  rank.rank_known = metadata.rank || by_name;
-  rank.trace.rank = metadata.rank.value_or(by_name.value_or(0));
   if (!metadata.rank && by_name) {
     context.findings.add("rank-from-name", Severity::kInfo, source.name(),
                          "the file does not tell its rank; it is taken from the file's name");
   }
-  rank.trace.host = metadata.host;
-  part.ranks.push_back(std::move(rank));
-  part.world_size = metadata.world_size;
+  const RankId process = metadata.rank.value_or(by_name.value_or(0));
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    RankTrace& trace = ranks[i].trace;
+    ranks[i].rank_known =
+        (metadata.rank || by_name) && rank_of_gpu(process, ranks.size(), i, trace.rank);
+    trace.host = metadata.host;
+  }
+  if (RankId last = 0;
+      metadata.world_size && *metadata.world_size > 0 &&
+      rank_of_gpu(*metadata.world_size - 1, ranks.size(), ranks.size() - 1, last)) {
+    part.world_size = last + 1;
+  }
+  part.ranks = std::move(ranks);
   part.framework = "pytorch";
   part.nccl_version = metadata.nccl_version;
   part.synthetic = metadata.synthetic;

@@ -233,7 +233,7 @@ TableBuilder::Said TableBuilder::add(std::string_view line_text, uint64_t line) 
   if (words.size() >= 3 && natural(words[0]) && natural(words[1]) && is_dtype(words[2])) {
     close_row();
     (void)run();
-    open_.emplace();
+    open_ = OpenRow{};
     open_->line = line;
     open_->row.set_bytes(*natural(words[0]));
     open_->row.set_count(*natural(words[1]));

@@ -73,6 +73,7 @@ class TraceJson {
   std::map<int64_t, std::string> processes_;
   std::map<Key, std::string> threads_;
   std::map<Key, std::vector<Event>> events_;
+  uint64_t held_ = 0;  // events in events_
 };
 
 void TraceJson::complete(const dom::element& event, const Element& element) {
@@ -97,6 +98,7 @@ void TraceJson::complete(const dom::element& event, const Element& element) {
                                                                            : OpKind::kKernel;
   if (out.kind == OpKind::kCopy) out.copy = copy_of(name, details);
   events_[{integer(event["pid"]).value_or(0), integer(event["tid"]).value_or(0)}].push_back(out);
+  ++held_;
 }
 
 void TraceJson::add(const Element& element) {
@@ -183,6 +185,13 @@ Result<FilePart> TraceJson::read() {
       break;
     }
     add(element);
+    if (held_ * sizeof(Event) > context_.most_held) {
+      return fail(Code::kLimit,
+                  fmt::format("its events need more than {} MiB to be told apart by device",
+                              context_.most_held >> 20),
+                  stream.where(element.offset),
+                  "profile fewer steps, or import the .xplane.pb of the same profile");
+    }
     if (stream.count() % kProgressEvery == 0) {
       if (context_.reporter.interrupted()) return fail(Code::kInterrupted, "interrupted");
       context_.reporter.progress("events", stream.count(), 0);

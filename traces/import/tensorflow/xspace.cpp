@@ -4,15 +4,13 @@
 //   XPlane name 2, lines 3, event_metadata 4 (map), stat_metadata 5 (map), stats 6
 //   XLine id 1, name 2, timestamp_ns 3, events 4, display_name 11
 //   XEvent metadata_id 1, offset_ps 2, duration_ps 3, stats 4, num_occurrences 5
-//   XStat metadata_id 1, double 2, uint64 3, int64 4, str 5, bytes 6, ref 7
-//   XEventMetadata id 1, name 2, display_name 4, stats 5; XStatMetadata id 1, name 2
+// Dictionaries and stats: plane_names.cpp.
 #include <fmt/format.h>
 
-#include <bit>
-#include <optional>
-#include <unordered_map>
+#include <utility>
 
 #include "traces/import/limits.hpp"
+#include "traces/import/tensorflow/plane_names.hpp"
 #include "traces/import/tensorflow/planes.hpp"
 #include "traces/import/tensorflow/profile.hpp"
 #include "traces/import/tensorflow/tensorflow.hpp"
@@ -26,82 +24,6 @@ constexpr size_t kMostRecord = 256 << 20;
 constexpr size_t kMostMetadata = 20'000'000;           // names of events and stats in all planes
 constexpr Nanos kUnixTimes = 100'000'000'000'000'000;  // in 1973; profiles last days, not years
 
-struct Stat {
-  uint64_t id = 0;
-  std::optional<int64_t> number;
-  std::optional<uint64_t> ref;
-  std::string_view text;
-};
-
-Stat parse_stat(std::string_view message) {
-  Stat out;
-  WireReader reader(message);
-  for (WireField f; reader.next(f);) {
-    switch (f.number) {
-      case 1:
-        out.id = f.value;
-        break;
-      case 2: {
-        const auto value = std::bit_cast<double>(f.value);
-        if (value > -9e18 && value < 9e18) out.number = static_cast<int64_t>(value);
-        break;
-      }
-      case 3:
-      case 4:
-        out.number = static_cast<int64_t>(f.value);
-        break;
-      case 5:
-      case 6:
-        out.text = f.bytes;
-        break;
-      case 7:
-        out.ref = f.value;
-        break;
-      default:
-        break;
-    }
-  }
-  return out;
-}
-
-// What events use of the stats, by name.
-enum class StatUse : uint8_t {
-  kNone,
-  kCorrelation,
-  kCopy,
-  kMemset,
-  kKernel,
-  kStep,
-  kMemory,
-  kModel,
-  kProfileStart
-};
-StatUse use_of(std::string_view name) {
-  if (name == "correlation_id") return StatUse::kCorrelation;
-  if (name == "memcpy_details") return StatUse::kCopy;
-  if (name == "memset_details") return StatUse::kMemset;
-  if (name == "kernel_details") return StatUse::kKernel;
-  if (name == "step_num") return StatUse::kStep;
-  if (name == "memory_size") return StatUse::kMemory;
-  if (name == "device_type_string") return StatUse::kModel;
-  if (name == "profile_start_time") return StatUse::kProfileStart;
-  return StatUse::kNone;
-}
-
-struct StatName {
-  StatUse use = StatUse::kNone;
-  uint32_t text = 0;  // string id of the name, which is also what a ref means
-};
-
-// The dictionaries of one plane.
-struct PlaneNames {
-  Plane plane;
-  std::string name;
-  std::unordered_map<uint64_t, uint32_t> events;  // string ids
-  std::unordered_map<uint64_t, StatName> stats;
-  std::vector<std::string> own_stats;  // still encoded
-};
-
 class XSpaceReader {
  public:
   XSpaceReader(Source& source, ReadContext& context)
@@ -114,7 +36,6 @@ class XSpaceReader {
   // False: the input ended inside.
   Result<bool> plane(WireStream& stream, uint64_t end, size_t index, Pass pass);
   Result<bool> line(WireStream& stream, uint64_t end, const PlaneNames& names, Pass pass);
-  void dictionary(uint32_t field, std::string_view entry, PlaneNames& names);
   [[nodiscard]] bool event(std::string_view message, const PlaneNames& names, Nanos origin,
                            Event& out);
   void describe(const PlaneNames& names);
@@ -206,46 +127,14 @@ Result<bool> XSpaceReader::plane(WireStream& stream, uint64_t end, size_t index,
       RH_TRY(got, stream.skip(field.value));
     } else {
       RH_TRY(got, stream.bytes(field.value, bytes));
-      if (got == Next::kOk) dictionary(field.number, bytes, names);
+      const bool entry = field.number == 4 || field.number == 5;
+      const bool room = !entry || ++entries_ <= kMostMetadata;
+      if (got == Next::kOk && room && !names.add(field.number, bytes, context_.strings)) ++broken_;
     }
     if (got != Next::kOk) return false;
   }
   if (pass == Pass::kNames) describe(names);
   return true;
-}
-
-// Name of the plane, an entry of its dictionaries, or one of its own stats.
-void XSpaceReader::dictionary(uint32_t field, std::string_view entry, PlaneNames& names) {
-  if (field == 2) {
-    names.name = entry.substr(0, 256);
-    names.plane = plane_of(entry);
-  }
-  if (field == 6 && names.own_stats.size() < 1000 && entry.size() < 4096) {
-    names.own_stats.emplace_back(entry);
-  }
-  if ((field != 4 && field != 5) || ++entries_ > kMostMetadata) return;
-  uint64_t key = 0;
-  std::string_view value, name, display;
-  WireReader pair(entry);
-  for (WireField f; pair.next(f);) {
-    if (f.number == 1) key = f.value;
-    if (f.number == 2 && f.type == WireType::kBytes) value = f.bytes;
-  }
-  WireReader message(value);
-  for (WireField f; message.next(f);) {
-    if (f.number == 2 && f.type == WireType::kBytes) name = f.bytes;
-    if (f.number == 4 && f.type == WireType::kBytes) display = f.bytes;
-  }
-  if (pair.broken() || message.broken()) {
-    ++broken_;
-    return;
-  }
-  if (field == 4) {
-    const std::string_view shown = name.empty() ? display : name;
-    names.events[key] = context_.strings.intern(shown.substr(0, kLongestName));
-  } else {
-    names.stats[key] = {use_of(name), context_.strings.intern(name.substr(0, kLongestName))};
-  }
 }
 
 // What a plane says of itself: the GPU, the start of the profile.
@@ -254,11 +143,10 @@ void XSpaceReader::describe(const PlaneNames& names) {
   Bytes memory = 0;
   for (const std::string& bytes : names.own_stats) {
     const Stat stat = parse_stat(bytes);
-    const auto known = names.stats.find(stat.id);
-    if (known == names.stats.end()) continue;
-    if (known->second.use == StatUse::kMemory) memory = stat.number.value_or(0);
-    if (known->second.use == StatUse::kModel) model = stat.text;
-    if (known->second.use == StatUse::kProfileStart) profile_start_ = stat.number.value_or(0);
+    const StatUse use = names.use_of(stat);
+    if (use == StatUse::kMemory) memory = stat.number.value_or(0);
+    if (use == StatUse::kModel) model = stat.text;
+    if (use == StatUse::kProfileStart) profile_start_ = stat.number.value_or(0);
   }
   if (names.plane.kind == PlaneKind::kDevice) {
     profile_.describe_device(names.plane.device, std::move(model), memory);
@@ -280,22 +168,13 @@ bool XSpaceReader::event(std::string_view message, const PlaneNames& names, Nano
     if (f.number == 5) aggregated = true;
     if (f.number != 4 || f.type != WireType::kBytes) continue;
     const Stat stat = parse_stat(f.bytes);
-    const auto known = names.stats.find(stat.id);
-    if (known == names.stats.end()) continue;
-    const auto text = [&] {
-      if (!stat.ref) return stat.text;
-      const auto target = names.stats.find(*stat.ref);
-      return target == names.stats.end()
-                 ? std::string_view()
-                 : std::string_view(context_.strings.at(target->second.text));
-    };
-    switch (known->second.use) {
+    switch (names.use_of(stat)) {
       case StatUse::kCorrelation:
         out.correlation = stat.number.value_or(0);
         break;
       case StatUse::kCopy:
         copies = true;
-        details = text();
+        details = names.text_of(stat, context_.strings);
         break;
       case StatUse::kMemset:
         sets = true;
