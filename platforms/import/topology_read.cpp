@@ -2,70 +2,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <charconv>
 #include <utility>
 
 #include "base/text.hpp"
 #include "platforms/import/topology_draft.hpp"
+#include "platforms/import/topology_words.hpp"
 
 namespace rehearse::platforms {
 namespace {
 
 constexpr size_t kMaxGpus = 1024, kMaxNics = 256, kMaxSwitches = 2048, kMaxNuma = 64;
 constexpr double kFastestPort = 3.2e6;  // Mbit/s
-
-// As NCCL reads "16.0 GT/s PCIe" and "16 GT/s": what it does not know counts as generation 3.
-uint32_t generation_of(std::string_view speed) {
-  double rate = 0;
-  const auto [end, error] = std::from_chars(speed.data(), speed.data() + speed.size(), rate);
-  if (error != std::errc()) return 0;
-  static constexpr double kRates[] = {2.5, 5, 8, 16, 32, 64, 128};
-  for (uint32_t i = 0; i < std::size(kRates); ++i) {
-    if (rate == kRates[i]) return i + 1;
-  }
-  return 0;
-}
-
-uint32_t hex(const pugi::xml_node& element, const char* attribute) {
-  std::string_view text = element.attribute(attribute).value();
-  if (text.starts_with("0x")) text.remove_prefix(2);
-  uint32_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  return value;
-}
-
-uint32_t threads_in(std::string_view affinity) {
-  uint32_t bits = 0;
-  for (const char c : affinity) {
-    uint32_t digit = 0;
-    if (std::from_chars(&c, &c + 1, digit, 16).ec == std::errc()) bits += std::popcount(digit);
-  }
-  return bits;
-}
-
-std::string vendor_of(std::string_view text) {
-  if (text == "GenuineIntel") return "intel";
-  if (text == "AuthenticAMD") return "amd";
-  if (text.find("Shanghai") != std::string_view::npos || text == "CentaurHauls") return "zhaoxin";
-  return {};
-}
-
-std::string arch_of(std::string_view text) {
-  if (text.starts_with("x86")) return "x86";
-  if (text.starts_with("arm") || text.starts_with("aarch")) return "arm";
-  if (text.starts_with("ppc")) return "power";
-  return {};
-}
-
-// Interfaces that exist inside one machine: bridges, tunnels, container ends.
-bool is_virtual(std::string_view name) {
-  for (const std::string_view start :
-       {"br-", "docker", "virbr", "veth", "cali", "tunl", "flannel", "cni", "vxlan", "lxc"}) {
-    if (name.starts_with(start)) return true;
-  }
-  return false;
-}
 
 class TopologyReader {
  public:
@@ -126,8 +73,8 @@ class TopologyReader {
                   "no machine has as many NUMA domains; check the file");
     }
     pb::NumaDomain& numa = *node.add_numa();
-    numa.set_vendor(vendor_of(element.attribute("vendor").value()));
-    numa.set_arch(arch_of(element.attribute("arch").value()));
+    numa.set_vendor(vendor_word(element.attribute("vendor").value()));
+    numa.set_arch(arch_word(element.attribute("arch").value()));
     if (!element.attribute("familyid").empty()) {
       RH_TRY(const int64_t family, whole(file_, element, "familyid", -1, 1 << 20));
       numa.set_family(static_cast<uint32_t>(std::max<int64_t>(family, 0)));
@@ -224,10 +171,11 @@ class TopologyReader {
     added.set_name(fmt::format("plx{}", node.switches_size() - 1));
     *added.mutable_pcie() = link;
     if (link.generation() == 0) added.mutable_pcie()->set_generation(3);
-    if (hex(element, "vendor") != 0) {
-      added.set_device(fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", hex(element, "vendor"),
-                                   hex(element, "device"), hex(element, "subsystem_vendor"),
-                                   hex(element, "subsystem_device")));
+    if (hexadecimal(element, "vendor") != 0) {
+      added.set_device(fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", hexadecimal(element, "vendor"),
+                                   hexadecimal(element, "device"),
+                                   hexadecimal(element, "subsystem_vendor"),
+                                   hexadecimal(element, "subsystem_device")));
     }
     return children(element, {added.name(), above.numa});
   }
@@ -240,8 +188,8 @@ class TopologyReader {
     }
     GpuDraft draft;
     draft.place = file_.place(element);
-    draft.vendor = hex(element, "vendor");
-    draft.device = hex(element, "device");
+    draft.vendor = hexadecimal(element, "vendor");
+    draft.device = hexadecimal(element, "device");
     draft.gpu.set_bus_id(element.attribute("busid").value());
     *draft.gpu.mutable_pcie() = link;
     if (const pugi::xml_node told = element.child("gpu")) {
@@ -283,37 +231,6 @@ class TopologyReader {
     return out;
   }
 
-  pb::NicKind kind_of(const pugi::xml_node* pci, std::string_view name, bool rdma) const {
-    const uint32_t vendor = pci != nullptr ? hex(*pci, "vendor") : 0;
-    if (vendor == 0x1d0f || name.starts_with("efa") || name.starts_with("rdmap")) return pb::EFA;
-    if (vendor == 0x17db || name.starts_with("cxi")) return pb::SLINGSHOT;
-    const std::string_view kind = pci != nullptr ? pci->attribute("class").value() : "";
-    if (kind.starts_with("0x0207")) return pb::INFINIBAND;
-    return rdma ? pb::ROCE : pb::ETHERNET;
-  }
-
-  // Rate of one port of adapters whose speed only the running machine knows (product briefs).
-  static double rate_of(uint32_t vendor, uint32_t device) {
-    if (vendor == 0x1d0f) return 12.5e9;  // EFA: 100 Gbit/s per device
-    if (vendor != 0x15b3) return 0;
-    switch (device) {
-      case 0x1017:
-      case 0x1018:
-        return 12.5e9;  // ConnectX-5
-      case 0x101b:
-      case 0x101c:
-      case 0x101d:
-      case 0x101e:
-        return 25e9;  // ConnectX-6
-      case 0x1021:
-        return 50e9;  // ConnectX-7
-      case 0x1023:
-        return 100e9;  // ConnectX-8
-      default:
-        return 0;
-    }
-  }
-
   // `holder` is <nic>, possibly absent; `pci` the device it belongs to, null for one at a <cpu>.
   Result<void> nets(const pugi::xml_node& holder, const pb::PcieLink& link,
                     const pugi::xml_node* pci) {
@@ -331,8 +248,8 @@ class TopologyReader {
     NicDraft draft;
     draft.place = file_.place(*pci);
     draft.nic.set_name(fmt::format("nic{}", nodes_[node_].nics.size()));
-    draft.nic.set_kind(kind_of(pci, "", hex(*pci, "vendor") == 0x15b3));
-    draft.nic.set_bandwidth(rate_of(hex(*pci, "vendor"), hex(*pci, "device")));
+    draft.nic.set_kind(nic_kind_of(pci, "", hexadecimal(*pci, "vendor") == 0x15b3));
+    draft.nic.set_bandwidth(port_rate_of(hexadecimal(*pci, "vendor"), hexadecimal(*pci, "device")));
     draft.nic.set_gpudirect(draft.nic.kind() != pb::ETHERNET);
     *draft.nic.mutable_pcie() = link;
     return keep(std::move(draft));
@@ -387,7 +304,7 @@ class TopologyReader {
     }
     draft.rate_told = true;
     draft.nic.set_name(name);
-    draft.nic.set_kind(kind_of(pci, name, rdma));
+    draft.nic.set_kind(nic_kind_of(pci, name, rdma));
     draft.nic.set_bandwidth(rate);
     draft.nic.set_gpudirect(std::string_view(element.attribute("gdr").value()) == "1");
     *draft.nic.mutable_pcie() = link;

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "base/text.hpp"
-#include "platforms/model/address.hpp"
+#include "platforms/model/ip.hpp"
 #include "platforms/model/pcie.hpp"
 
 namespace rehearse::platforms {
@@ -165,27 +165,7 @@ Result<void> check_nics(const pb::Node& node, const std::string& path) {
 
 Result<void> check_addresses(const pb::Node& node, const std::string& path) {
   if (auto ok = check_name(node.name(), path); !ok) return ok;
-  for (int i = 0; i < node.interfaces_size(); ++i) {
-    for (int k = 0; k < node.interfaces(i).addresses_size(); ++k) {
-      if (parse_cidr(node.interfaces(i).addresses(k))) continue;
-      return bad_input(fmt::format("'{}' is not an address", node.interfaces(i).addresses(k)),
-                       fmt::format("{}.interfaces[{}].addresses[{}]", path, i, k),
-                       "write e.g. 10.0.0.{i}/16 or fd00::{i}/64");
-    }
-  }
-  for (int i = 0; i < node.firewall_size(); ++i) {
-    const auto& rule = node.firewall(i);
-    const std::string here = fmt::format("{}.firewall[{}]", path, i);
-    if (!is_port_range(rule.ports())) {
-      return bad_input(fmt::format("'{}' is not a range of ports", rule.ports()), here + ".ports",
-                       "write e.g. 29500 or 1024-65535");
-    }
-    if (!rule.peer().empty() && !parse_cidr(rule.peer())) {
-      return bad_input(fmt::format("'{}' is not a network", rule.peer()), here + ".peer",
-                       "write e.g. 10.0.0.0/16");
-    }
-  }
-  return {};
+  return check_ip(node, path);
 }
 
 Result<void> check_devices(const pb::Node& node, const std::string& path) {
@@ -211,7 +191,9 @@ Result<void> check_between(const pb::Platform& platform, const std::string& wher
     }
     for (int i = 0; i < node.interfaces_size(); ++i) {
       const auto& interface = node.interfaces(i);
-      if (interface.kind() == pb::BRIDGE || interface.kind() == pb::LOOPBACK) continue;
+      if (interface.kind() == pb::BRIDGE || interface.kind() == pb::LOOPBACK ||
+          interface.kind() == pb::CONTAINER)
+        continue;
       for (int k = 0; k < interface.addresses_size(); ++k) {
         const std::string_view text = interface.addresses(k);
         const auto [owner, first] = addresses.emplace(text.substr(0, text.find('/')), n);

@@ -51,6 +51,7 @@ std::string signature(pb::Node node) {
   node.clear_name();
   node.mutable_nvswitch()->clear_domain();
   for (auto& each : *node.mutable_interfaces()) each.clear_addresses();
+  for (auto& each : *node.mutable_hosts()) each.clear_address();
   std::string bytes;
   {
     google::protobuf::io::StringOutputStream out(&bytes);
@@ -89,7 +90,12 @@ std::string describe_fabric(const pb::Fabric& fabric) {
                ? fmt::format(", {}:1 oversubscribed", fabric.oversubscription())
                : ", non-blocking";
   }
-  if (leaves && fabric.ecmp()) out += ", flows hashed";
+  if (leaves && fabric.adaptive()) {
+    out += ", adaptive routing";
+  } else if (leaves && fabric.ecmp()) {
+    out += ", flows hashed";
+  }
+  if (fabric.sharp()) out += ", in-switch reduction";
   if (fabric.hop_latency())
     out += fmt::format(", {} per switch", format_duration(fabric.hop_latency()));
   return out;

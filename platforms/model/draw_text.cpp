@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "platforms/model/draw.hpp"
@@ -79,12 +81,53 @@ std::vector<Branch> nvlinks(const pb::Node& node) {
   return out;
 }
 
+std::string text_of(const pb::FirewallRule& rule) {
+  static constexpr const char* kActions[] = {"drop", "reject", "allow"};
+  static constexpr const char* kDirections[] = {"", " inbound", " outbound"};
+  static constexpr const char* kProtocols[] = {"", " TCP", " UDP"};
+  std::string out = kActions[std::clamp<int>(rule.action(), 0, 2)];
+  out += kDirections[std::clamp<int>(rule.direction(), 0, 2)];
+  out += kProtocols[std::clamp<int>(rule.protocol(), 0, 2)];
+  out += rule.ports().empty() ? ", all ports" : ", ports " + rule.ports();
+  if (!rule.peer().empty()) out += ", peer " + rule.peer();
+  if (!rule.interface().empty()) out += ", on " + rule.interface();
+  return out;
+}
+
+std::string text_of(const pb::HostRecord& record) {
+  return fmt::format("{}  {}", record.name(),
+                     record.unanswered()        ? "unanswered"
+                     : record.address().empty() ? "unknown"
+                                                : record.address());
+}
+
+// Firewall, routes and hosts file, where there are any.
+std::vector<Branch> ip_rules(const pb::Node& node) {
+  std::vector<Branch> out;
+  const auto list = [&](const char* title, const auto& from, const auto& text) {
+    if (from.empty()) return;
+    out.push_back({title, {}});
+    for (const auto& each : from) out.back().below.push_back({text(each), {}});
+  };
+  list("firewall", node.firewall(), [](const pb::FirewallRule& rule) { return text_of(rule); });
+  list("routes", node.routes(), [](const pb::Route& route) {
+    std::string text = route.destination();
+    if (!route.via().empty()) text += " via " + route.via();
+    if (!route.interface().empty()) text += " on " + route.interface();
+    return text;
+  });
+  list("hosts file", node.hosts(), [](const pb::HostRecord& each) { return text_of(each); });
+  return out;
+}
+
 Branch interfaces(const pb::Node& node) {
   Branch out{"interfaces", {}};
   for (const auto& each : node.interfaces()) {
     std::string text = each.name();
     if (each.bandwidth() > 0) text += "  " + format_bandwidth(each.bandwidth());
     for (const auto& address : each.addresses()) text += "  " + address;
+    if (each.kind() == pb::CONTAINER) text += "  in a container";
+    for (const auto& ports : each.published()) text += "  published " + ports;
     if (each.down()) text += "  down";
     out.below.push_back({std::move(text), {}});
   }
@@ -99,6 +142,7 @@ std::vector<Branch> inside(const pb::Node& node) {
   }
   for (auto& each : nvlinks(node)) out.push_back(std::move(each));
   if (!node.interfaces().empty()) out.push_back(interfaces(node));
+  for (auto& each : ip_rules(node)) out.push_back(std::move(each));
   for (const auto& each : node.storage()) {
     out.push_back({fmt::format("{}  read {}, write {}", each.name(), format_bandwidth(each.read()),
                                format_bandwidth(each.write())),
@@ -121,6 +165,7 @@ std::string heading(const pb::Platform& platform, const std::vector<uint32_t>& g
   }
   if (node.acs()) out += ", ACS on";
   if (node.iommu()) out += ", IOMMU on";
+  if (node.virtual_machine()) out += ", virtual machine";
   return out;
 }
 

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "platforms/model/address.hpp"
 #include "platforms/model/catalogue.hpp"
 #include "platforms/model/check.hpp"
 #include "platforms/model/devices.hpp"
+#include "platforms/model/ip.hpp"
 
 namespace rehearse::platforms {
 namespace {
@@ -75,6 +75,10 @@ Result<void> fill_node(pb::Node& node, uint64_t index, const std::string& path) 
       text = std::move(filled);
     }
   }
+  for (auto& each : *node.mutable_hosts()) {
+    each.set_name(fill(each.name(), 'i', index));
+    each.set_address(nth_address(each.address(), index));
+  }
   return {};
 }
 
@@ -88,29 +92,6 @@ void collect_sources(pb::Node& node, pb::Platform& platform) {
       if (!known) *platform.add_sources() = std::move(source);
     }
     gpu.clear_sources();
-  }
-}
-
-// The address by which other nodes find this one: the first of a LAN interface, else of IPoIB.
-std::string address_of(const pb::Node& node) {
-  for (const pb::InterfaceKind kind : {pb::LAN, pb::IPOIB}) {
-    for (const auto& each : node.interfaces()) {
-      if (each.kind() != kind || each.addresses().empty()) continue;
-      return each.addresses(0).substr(0, each.addresses(0).find('/'));
-    }
-  }
-  return {};
-}
-
-void name_service(pb::Platform& platform) {
-  std::unordered_set<std::string> known;
-  for (const auto& each : platform.dns()) known.insert(each.name());
-  for (const auto& node : platform.nodes()) {
-    std::string address = address_of(node);
-    if (address.empty() || known.contains(node.name())) continue;
-    pb::HostRecord& record = *platform.add_dns();
-    record.set_name(node.name());
-    record.set_address(std::move(address));
   }
 }
 
@@ -186,7 +167,9 @@ Result<void> expand(pb::Platform& platform, const std::string& where) {
     if (each.name().empty()) each.set_name(fmt::format("storage{}", i));
     ++i;
   }
-  name_service(platform);
+  if (auto ok = check_networks(platform, where); !ok) return ok;
+  add_host_names(platform);
+  add_default_routes(platform);
   fabric(platform, assumptions);
   platform.clear_assumptions();
   for (auto& each : assumptions) platform.add_assumptions(std::move(each));

@@ -89,7 +89,8 @@ class FabricBuilder {
 
   Result<void> add_leaves() {
     const uint32_t spines = count_spines();
-    const bool hashed = fabric_.ecmp() && spines > 1;
+    const bool adaptive = fabric_.adaptive() && spines > 1;
+    const bool hashed = adaptive || (fabric_.ecmp() && spines > 1);
     out_.spines = hashed ? spines : 1;
     if (below_.size() * out_.spines > kMaxFabricLinks) {
       return fail(Code::kLimit,
@@ -103,9 +104,16 @@ class FabricBuilder {
         out_.leaves.push_back({out, add(fmt::format("leaf{}-down", leaf), up)});
         continue;
       }
+      if (adaptive) {
+        const LinkId out = add(fmt::format("leaf{}-up", leaf), up);
+        out_.bundled.push_back({out, add(fmt::format("leaf{}-down", leaf), up)});
+      }
       for (uint32_t spine = 0; spine < spines; ++spine) {
         const LinkId out = add(fmt::format("leaf{}-spine{}", leaf, spine), up / spines);
-        out_.leaves.push_back({out, add(fmt::format("spine{}-leaf{}", spine, leaf), up / spines)});
+        const LinkId in = add(fmt::format("spine{}-leaf{}", spine, leaf), up / spines);
+        // The bundle carries the latency of the hop.
+        if (adaptive) draft_.links[out].latency = draft_.links[in].latency = 0;
+        out_.leaves.push_back({out, in});
       }
     }
     return {};

@@ -4,11 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <map>
-#include <optional>
 
-#include "base/text.hpp"
 #include "platforms/model/topology.hpp"
 
 namespace rehearse::platforms {
@@ -93,7 +89,10 @@ void cross_fabric(const FabricTopology& fabric, uint32_t from, uint32_t to, uint
   push(fabric.none, route);
   if (from == to || fabric.leaves.empty()) return;
   const auto spine = static_cast<uint32_t>(fabric.spines > 1 ? mix(flow) % fabric.spines : 0);
-  push(fabric.leaves[size_t{from} * fabric.spines + spine].out, route);
+  const bool adaptive = !fabric.bundled.empty();
+  const bool one_path = !adaptive || flow != kSpreadFlow;
+  if (adaptive) push(fabric.bundled[from].out, route);
+  if (one_path) push(fabric.leaves[size_t{from} * fabric.spines + spine].out, route);
   if (fabric.leaves_per_group) {
     const uint32_t a = from / fabric.leaves_per_group, b = to / fabric.leaves_per_group;
     if (a != b && fabric.bundles != kNoLink) {
@@ -104,64 +103,8 @@ void cross_fabric(const FabricTopology& fabric, uint32_t from, uint32_t to, uint
       push(fabric.pods[b].in, route);
     }
   }
-  push(fabric.leaves[size_t{to} * fabric.spines + spine].in, route);
-}
-
-// "leaf3-spine1" and "spine1-leaf3" of a fabric that bundles its spines.
-struct SpineLink {
-  uint32_t leaf = 0, spine = 0;
-  bool up = true;
-};
-
-std::optional<SpineLink> parse_spine_link(std::string_view name) {
-  SpineLink link;
-  const auto take = [&](std::string_view word, uint32_t& value) {
-    if (!name.starts_with(word)) return false;
-    name.remove_prefix(word.size());
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), value);
-    if (error != std::errc{}) return false;
-    name.remove_prefix(static_cast<size_t>(end - name.data()));
-    return true;
-  };
-  link.up = name.starts_with("leaf");
-  const bool ok = link.up ? take("leaf", link.leaf) && take("-spine", link.spine)
-                          : take("spine", link.spine) && take("-leaf", link.leaf);
-  if (!ok || !name.empty()) return std::nullopt;
-  return link;
-}
-
-Result<void> override_links(const pb::Platform& platform, const Links& index,
-                            const FabricTopology& fabric, std::vector<Link>& links) {
-  const uint32_t spines = platform.fabric().spines();
-  std::map<LinkId, BytesPerSec> whole;  // capacity of a bundle before its parts are overridden
-  for (int i = 0; i < platform.fabric().links_size(); ++i) {
-    const auto& change = platform.fabric().links(i);
-    LinkId id = index.find(change.name());
-    const auto part = id == kNoLink ? parse_spine_link(change.name()) : std::nullopt;
-    if (part && fabric.spines == 1 && part->leaf < fabric.leaves.size() && part->spine < spines) {
-      id = part->up ? fabric.leaves[part->leaf].out : fabric.leaves[part->leaf].in;
-      Link& bundle = links[id];
-      const BytesPerSec one = whole.emplace(id, bundle.capacity).first->second / spines;
-      const BytesPerSec now = change.down() ? 0 : change.bandwidth() > 0 ? change.bandwidth() : one;
-      bundle.capacity = std::max(0.0, bundle.capacity - one + now);
-      if (bundle.capacity < one * 1e-9) bundle.down = true;
-      continue;
-    }
-    if (id == kNoLink) {
-      std::vector<std::string> names;
-      for (const Link& link : links) names.push_back(link.name);
-      const std::string close = nearest(change.name(), names);
-      return fail(Code::kBadInput, fmt::format("there is no link '{}'", change.name()),
-                  fmt::format("fabric.links[{}].name", i),
-                  close.empty() ? "links are named like node0/mlx5_0/tx or leaf0-up"
-                                : fmt::format("did you mean '{}'?", close));
-    }
-    Link& link = links[id];
-    if (change.bandwidth() > 0) link.capacity = change.bandwidth();
-    if (change.latency() > 0) link.latency = change.latency();
-    link.down = link.down || change.down();
-  }
-  return {};
+  if (one_path) push(fabric.leaves[size_t{to} * fabric.spines + spine].in, route);
+  if (adaptive) push(fabric.bundled[to].in, route);
 }
 
 }  // namespace

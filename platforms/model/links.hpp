@@ -59,6 +59,9 @@ struct GpuRef {
   auto operator<=>(const GpuRef&) const = default;
 };
 
+// Number of a flow whose packets adaptive switches spread over all equal paths.
+constexpr uint64_t kSpreadFlow = UINT64_MAX;
+
 struct Topology;  // how links hang together; platforms/model/topology.hpp
 
 class Links {
@@ -86,8 +89,9 @@ class Links {
   void gpu_to_nic(GpuRef gpu, uint32_t nic, bool direct, std::vector<LinkId>& route) const;
   void nic_to_gpu(uint32_t nic, GpuRef gpu, bool direct, std::vector<LinkId>& route) const;
   // From the port of one NIC to the port of another through the fabric (tx, switches, rx). `flow`
-  // picks one of several equal paths where the fabric hashes, else all are used evenly. Nodes that
-  // no fabric joins are joined by the link "no-fabric", which is down.
+  // picks one of several equal paths where the fabric hashes, else all are used evenly; kSpreadFlow
+  // uses all evenly where switches can (Fabric.adaptive), else it is hashed like any other. Nodes
+  // that no fabric joins are joined by the link "no-fabric", which is down.
   void network(uint32_t node_a, uint32_t nic_a, uint32_t node_b, uint32_t nic_b, uint64_t flow,
                std::vector<LinkId>& route) const;
   // From host memory of one node to another over IP interfaces (index into Node.interfaces). An

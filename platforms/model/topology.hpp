@@ -65,6 +65,9 @@ struct FabricTopology {
   LinkId none = kNoLink;       // NO_FABRIC with more than one node
   uint32_t spines = 1;         // links per leaf and direction: 1 when they are one bundle
   std::vector<Duplex> leaves;  // leaf * spines + spine
+  // Adaptive: all uplinks of a leaf together, crossed by every flow; those that are hashed cross one
+  // of `leaves` too.
+  std::vector<Duplex> bundled;
   uint32_t leaves_per_group = 0;
   uint32_t groups = 0;
   LinkId bundles = kNoLink;  // dragonfly: groups - 1 links from each group, by the other
@@ -90,6 +93,10 @@ struct Draft {
 
 // Adds all links of node `index`. Errors name the place as "nodes[3].gpus[0]...".
 [[nodiscard]] Result<void> add_node(const pb::Platform& platform, uint32_t index, Draft& draft);
+
+// Changes what Fabric.links says of single links, by name. Errors name "fabric.links[i].name".
+[[nodiscard]] Result<void> override_links(const pb::Platform& platform, const Links& index,
+                                          const FabricTopology& fabric, std::vector<Link>& links);
 
 // Adds switches above the NICs; nodes come first.
 [[nodiscard]] Result<void> add_fabric(const pb::Platform& platform, Draft& draft);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platforms/model/catalogue.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <set>
 
@@ -85,6 +87,59 @@ TEST_CASE("every shipped platform loads, expands to two nodes and has links",
       links.network(0, nic, 1, nic, 0, route);
       CHECK(route.size() >= 2);
       for (const LinkId id : route) CHECK_FALSE(links[id].down);
+    }
+  }
+}
+
+TEST_CASE("every machine that was asked for is there", "[platforms][catalogue]") {
+  std::set<std::string> ids;
+  for (const Entry& entry : value(shipped_catalogue().list())) ids.insert(entry.id);
+  for (const char* id :
+       {"dgx1-v100", "dgx2",        "dgx-a100",   "dgx-h100",   "hgx-h100",    "dgx-h200",
+        "dgx-b200",  "gb200-nvl72", "gh200-quad", "aws-p3",     "aws-p4d",     "aws-p4de",
+        "aws-p5",    "aws-p5en",    "aws-g5",     "azure-ndv2", "azure-ndv4",  "azure-ndv5",
+        "gcp-a2",    "gcp-a3",      "oci-gpu4",   "oci-h100",   "a100-pcie-8", "hgx-h800",
+        "a40-8",     "dgx-spark",   "rtx3090-8",  "rtx4090-8",  "mi250x-8",    "mi300x-8"}) {
+    INFO(id);
+    CHECK(ids.contains(id));
+  }
+}
+
+TEST_CASE("every kind of figure of a machine has a source or is told to be assumed",
+          "[platforms][catalogue]") {
+  const PlatformCatalogue catalogue = shipped_catalogue();
+  for (const std::string& id : value(catalogue.gpus())) {
+    INFO(id);
+    const pb::Gpu gpu = value(catalogue.gpu(id));
+    REQUIRE_FALSE(gpu.sources().empty());
+    for (const auto& source : gpu.sources()) CHECK(source.url().starts_with("https://"));
+  }
+  for (const Entry& entry : value(catalogue.list())) {
+    const pb::Platform written = value(catalogue.platform(entry.id));
+    std::string told;
+    for (const auto& source : written.sources()) told += source.figure() + "; ";
+    for (const auto& text : written.assumptions()) told += text + "; ";
+    std::transform(told.begin(), told.end(), told.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    // Some word that stands for the figure.
+    const auto covers = [&](const std::vector<const char*>& words) {
+      return std::any_of(words.begin(), words.end(),
+                         [&](const char* word) { return told.find(word) != std::string::npos; });
+    };
+    INFO(entry.id << ": " << told);
+    const pb::Node& node = written.nodes(0);
+    CHECK(covers({"processor", "cpu", "server", "node:"}));
+    CHECK(covers({"memory", "server", "node:"}));
+    CHECK(covers({"storage"}));
+    CHECK(covers({"lan", "nic", "network", "eth"}));
+    CHECK(covers({"switch", "fabric", "leaf", "dragonfly"}));
+    if (!node.nics().empty()) {
+      CHECK(covers(
+          {"nic", "adapter", "efa", "infiniband", "network", "connectx", "slingshot", "server"}));
+    }
+    if (node.numa_size() > 1) CHECK(covers({"socket", "upi", "joined", "interconnect"}));
+    if (node.nvswitch().count() || !node.nvlinks().empty()) {
+      CHECK(covers({"nvlink", "nvswitch", "gpus", "board", "joined", "server"}));
     }
   }
 }

@@ -69,6 +69,23 @@ TEST_CASE("flows are hashed onto spines when the fabric does so", "[platforms][f
   CHECK(ways.size() == 4);
 }
 
+TEST_CASE("adaptive switches spread the flows that ask for it and hash the rest",
+          "[platforms][fabric]") {
+  const Links links =
+      links_of(expanded(cluster(4, R"(kind: LEAF_SPINE nodes_per_leaf: 2 spines: 4 adaptive: true
+      links { name: "leaf0-spine2" down: true } links { name: "spine1-leaf1" bandwidth: 5e9 })")));
+  CHECK(between(links, {0, 0}, {2, 0}, kSpreadFlow) ==
+        Names{"node0/mlx5_0/tx", "leaf0-up", "leaf1-down", "node2/mlx5_0/rx"});
+  const Names one = between(links, {0, 0}, {2, 0}, 1);
+  REQUIRE(one.size() == 6);
+  CHECK(one[1] == "leaf0-up");
+  CHECK(one[2].starts_with("leaf0-spine"));
+  CHECK(one[3].ends_with("-leaf1"));
+  CHECK(links[links.find(one[2])].latency == 0);
+  CHECK(capacity(links, "leaf0-up") == Approx(75e9));
+  CHECK(capacity(links, "leaf1-down") == Approx(80e9));
+}
+
 TEST_CASE("a rail-optimised fabric has one leaf per rail and group", "[platforms][fabric]") {
   const Links links = links_of(expanded(cluster(4, "kind: RAIL_OPTIMISED nodes_per_leaf: 2")));
   CHECK(between(links, {0, 1}, {1, 1}) == Names{"node0/mlx5_1/tx", "node1/mlx5_1/rx"});
