@@ -41,7 +41,7 @@ Json check_json(const std::string& id, const std::string& what, const ErrorSumma
 
 std::string title(const validation::HardwareReport& hardware) {
   std::string out = hardware.hardware.empty() ? "unnamed hardware" : hardware.hardware;
-  if (!hardware.source.empty()) out += " (" + hardware.source + ")";
+  if (hardware.from_nodes > 0) out += fmt::format(" ({} nodes and more)", hardware.from_nodes);
   return out;
 }
 
@@ -58,8 +58,10 @@ Json document(const NcclTestReport& report) {
       row["bound"] = part.bound;
       parts.push_back(std::move(row));
     }
-    Json row = {
-        {"hardware", h.hardware}, {"source", h.source}, {"platform", h.platform}, {"rows", h.rows}};
+    Json row = {{"hardware", h.hardware},
+                {"from_nodes", h.from_nodes},
+                {"platform", h.platform},
+                {"rows", h.rows}};
     row.update(errors_json(h.judged));
     row["assumptions"] = h.assumptions;
     row["known"] = h.known;

@@ -69,17 +69,16 @@ Result<HardwareChoice> HardwareMap::find(const NcclTestRow& row, uint32_t per_no
   const pb::HardwareEntry* entry = nullptr;
   for (const pb::HardwareEntry& candidate : table_.hardware()) {
     const bool label = lower_case(candidate.label()) == lower_case(row.hardware);
-    const bool source =
-        candidate.source().empty() || row.source.find(candidate.source()) != std::string::npos;
-    if (label && source && entry == nullptr) entry = &candidate;
+    const bool nodes = row.nodes >= candidate.from_nodes();
+    if (label && nodes && entry == nullptr) entry = &candidate;
   }
   const std::string key =
-      fmt::format("{}|{}|{}", row.hardware, entry != nullptr ? entry->source() : "", per_node);
+      fmt::format("{}|{}|{}", row.hardware, entry != nullptr ? entry->from_nodes() : 0, per_node);
   if (const auto at = known_.find(key); at != known_.end()) return at->second;
   HardwareChoice choice;
   if (entry != nullptr) {
     choice.id = entry->platform();
-    choice.source = entry->source();
+    choice.from_nodes = entry->from_nodes();
     choice.nccl_version = entry->nccl_version();
     choice.known = entry->known();
     choice.assumptions.assign(entry->assumptions().begin(), entry->assumptions().end());

@@ -18,7 +18,7 @@ namespace rehearse::validation {
 struct HardwareChoice {
   std::string id;  // catalogue id
   pb::Platform platform;
-  std::string source;  // of the mapping entry
+  uint32_t from_nodes = 0;  // of the mapping entry
   std::string nccl_version;
   std::vector<std::string> assumptions;
   std::string known;  // where and why predictions are off, in words
@@ -40,7 +40,7 @@ class HardwareMap {
 
   pb::HardwareTable table_;
   platforms::PlatformCatalogue catalogue_;
-  std::map<std::string, HardwareChoice> known_;  // by label, source and size
+  std::map<std::string, HardwareChoice> known_;  // by label, nodes of the entry and size
 };
 
 // How alike two names of a GPU are: words of `label` ("A100-SXM4-40GB" has three) that `model` also

@@ -61,7 +61,7 @@ class CommunicatorCheck {
     RH_TRY(const platforms::Links links, platforms::Links::build(job.platform));
     const sim::ModelContext context{job.platform, links, job.launch};
     RH_TRY(const sim::Placement placement, sim::place(context, job.communicator));
-    RH_TRY(const sim::Graphs graphs, sim::build_graphs(context, placement));
+    RH_TRY(const sim::Graphs graphs, sim::build_graphs(context, placement, 0));
     RH_TRY(const sim::Settings settings, sim::parse_settings(placement.members.front().env));
     RH_TRY(const sim::NcclVersion version, sim::parse_nccl_version(job.launch.nccl_version()));
     RH_TRY(const sim::NcclModel model, sim::make_nccl_model(graphs.shape, settings, version));

@@ -125,11 +125,17 @@ class Checking {
   }
 
   void note(const NcclTestRow& row, const HardwareChoice& choice, const NcclTestPrediction& p) {
-    const auto key = std::make_tuple(row.hardware, choice.source, choice.id);
+    const auto key = std::make_tuple(row.hardware, choice.from_nodes, choice.id);
     auto [at, fresh] = reports_.emplace(key, out_.hardware.size());
     if (fresh) {
-      out_.hardware.push_back(
-          {row.hardware, choice.source, choice.id, choice.assumptions, 0, {}, {}, choice.known});
+      out_.hardware.push_back({row.hardware,
+                               choice.from_nodes,
+                               choice.id,
+                               choice.assumptions,
+                               0,
+                               {},
+                               {},
+                               choice.known});
       by_report_.emplace_back();
     }
     ++out_.hardware[at->second].rows;
@@ -181,7 +187,7 @@ class Checking {
   std::map<std::tuple<std::string, std::string, uint32_t, uint32_t, std::string, std::string>,
            Machine>
       machines_;
-  std::map<std::tuple<std::string, std::string, std::string>, size_t> reports_;
+  std::map<std::tuple<std::string, uint32_t, std::string>, size_t> reports_;
   std::vector<std::map<std::string, std::vector<size_t>>> by_report_;
   NcclTestReport out_;
 };

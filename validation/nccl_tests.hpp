@@ -47,7 +47,7 @@ struct ErrorSummary {
 
 struct HardwareReport {
   std::string hardware;
-  std::string source;  // of the mapping entry; empty: all tables
+  uint32_t from_nodes = 0;  // of the mapping entry; 0: all tables
   std::string platform;
   std::vector<std::string> assumptions;
   size_t rows = 0;  // all, also those below from_bytes
