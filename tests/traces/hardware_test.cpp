@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/traces/import_samples.hpp"
+
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -41,6 +43,42 @@ TEST_CASE("one rank of many tells its GPU and not the nodes", "[traces][hardware
   CHECK(one.seen.gpus == 0);
   CHECK(one.ranks == 32);
   CHECK(nodes_needed(one, 8) == 4);
+}
+
+TEST_CASE("a process that sees several GPUs tells how many a node has", "[traces][hardware]") {
+  Trace part = job(4, 8);
+  part.ranks.resize(1);
+  part.ranks[0].visible_gpus = 8;
+  CHECK(hardware_of(part).seen.gpus == 8);
+  part.ranks[0].visible_gpus = 1;  // may be a mask
+  CHECK(hardware_of(part).seen.gpus == 0);
+  Trace alone = job(1, 1);
+  alone.ranks[0].visible_gpus = 4;
+  CHECK(hardware_of(alone).seen.gpus == 4);
+}
+
+TEST_CASE("device properties of a Kineto trace tell kind and number of GPUs",
+          "[traces][hardware]") {
+  const auto import = [](const std::string& devices) {
+    const std::string text =
+        R"({"schemaVersion": 1, "deviceProperties": [)" + devices +
+        R"(], "traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 1, "tid": 7,
+            "ts": 1, "dur": 2, "args": {"device": 1, "stream": 7, "correlation": 3}}]})";
+    const auto imported = samples::import_text(text);
+    INFO((imported ? std::string() : imported.error().message()));
+    REQUIRE(imported);
+    return hardware_of(imported->trace).seen;
+  };
+  const auto device = [](int id, const char* name) {
+    return R"({"id": )" + std::to_string(id) + R"(, "name": ")" + name +
+           R"(", "totalGlobalMem": 42505273344})";
+  };
+  const auto four =
+      import(device(0, "Tesla V100-SXM2-32GB") + "," + device(1, "NVIDIA A100-SXM4-40GB") + "," +
+             device(2, "NVIDIA A100-SXM4-40GB") + "," + device(3, "NVIDIA A100-SXM4-40GB"));
+  CHECK(four.gpus == 4);
+  CHECK(four.gpu_model == "NVIDIA A100-SXM4-40GB");
+  CHECK(four.gpu_memory == 42505273344);
 }
 
 TEST_CASE("a log tells hosts, devices and the network", "[traces][hardware]") {

@@ -77,8 +77,15 @@ void KinetoText::head() {
       "{{\"schemaVersion\": 1, \"synthetic\": {}, \"traceName\": {},\n",
       synthetic ? "true" : "false",
       json_string(synthetic ? "synthetic: " + context_.header.producer() : context_.header.job()));
-  print("\"deviceProperties\": [{{\"id\": {}, \"name\": {}, \"totalGlobalMem\": {}}}],\n",
-        rank_.gpu, json_string(rank_.gpu_model), rank_.gpu_memory);
+  // Of the other GPUs only their number is known.
+  std::string devices;
+  for (uint32_t id = 0; id < std::max(rank_.visible_gpus, rank_.gpu + 1); ++id) {
+    if (id != rank_.gpu && rank_.visible_gpus <= rank_.gpu) continue;
+    if (!devices.empty()) devices += ", ";
+    devices += fmt::format("{{\"id\": {}, \"name\": {}, \"totalGlobalMem\": {}}}", id,
+                           json_string(rank_.gpu_model), rank_.gpu_memory);
+  }
+  print("\"deviceProperties\": [{}],\n", devices);
   groups();
   out_ += "\"displayTimeUnit\": \"ms\", \"baseTimeNanoseconds\": 0,\n\"traceEvents\": [";
 }

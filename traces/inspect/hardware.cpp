@@ -13,10 +13,11 @@ Hardware hardware_of(const Trace& trace) {
   out.ranks =
       std::max<uint32_t>(trace.header.world_size(), static_cast<uint32_t>(trace.ranks.size()));
   std::map<std::string, uint32_t> on_host;
-  uint32_t highest = 0;
+  uint32_t highest = 0, visible = 0;
   for (const RankTrace& rank : trace.ranks) {
     if (!rank.host.empty()) ++on_host[rank.host];
     highest = std::max(highest, rank.gpu + 1);
+    visible = std::max(visible, rank.visible_gpus);
     if (out.seen.gpu_model.empty()) {
       out.seen.gpu_model = rank.gpu_model;
       out.seen.gpu_memory = rank.gpu_memory;
@@ -32,6 +33,8 @@ Hardware hardware_of(const Trace& trace) {
     out.seen.gpus = std::max(fullest, highest);
   }
   if (out.seen.gpus > out.ranks) out.seen.gpus = highest;
+  // A process that sees several GPUs sees them all; one that sees a single one may be masked.
+  if (visible > 1 || out.ranks <= 1) out.seen.gpus = std::max(out.seen.gpus, visible);
   return out;
 }
 

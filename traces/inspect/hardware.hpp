@@ -18,7 +18,8 @@ struct Hardware {
 };
 
 // GPUs per node by the hosts of the recorded ranks; when only a part of the ranks is there, by the
-// largest device number. Without host names the nodes are not told.
+// largest device number; at least as many as a process could see. Without host names the nodes are
+// not told.
 [[nodiscard]] Hardware hardware_of(const Trace& trace);
 
 // The same from logs of NCCL and tables of nccl-tests: hosts and devices, the network that was used.

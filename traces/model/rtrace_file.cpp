@@ -139,6 +139,7 @@ RankTrace rank_from(const pb::RankRecord& record) {
   rank.gpu = record.gpu();
   rank.gpu_model = record.gpu_model();
   rank.gpu_memory = record.gpu_memory();
+  rank.visible_gpus = record.visible_gpus();
   rank.env.insert(record.env().begin(), record.env().end());
   rank.clock_offset = record.clock_offset();
   for (const pb::LaneRecord& lane : record.lanes()) {

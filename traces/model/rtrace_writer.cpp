@@ -23,6 +23,7 @@ pb::RankRecord record_of(const RankTrace& rank) {
   record.set_gpu(rank.gpu);
   record.set_gpu_model(rank.gpu_model);
   record.set_gpu_memory(rank.gpu_memory);
+  record.set_visible_gpus(rank.visible_gpus);
   record.mutable_env()->insert(rank.env.begin(), rank.env.end());
   record.set_clock_offset(rank.clock_offset);
   record.set_operations(rank.ops.size());

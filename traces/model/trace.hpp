@@ -179,6 +179,7 @@ struct RankTrace {
   uint32_t gpu = 0;
   std::string gpu_model;
   Bytes gpu_memory = 0;
+  uint32_t visible_gpus = 0;  // that the process could see; 0: not told
   std::map<std::string, std::string> env;
   Nanos clock_offset = 0;  // was added to all times here to align them with those of other ranks
   std::vector<Lane> lanes;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "traces/import/devices.hpp"
 #include "traces/import/kineto/builder.hpp"
@@ -10,12 +11,16 @@
 namespace rehearse::traces::kineto {
 namespace {
 
-void describe_gpu(const Metadata& metadata, RankTrace& trace) {
+void describe_gpu(const Metadata& metadata, bool worked, RankTrace& trace) {
+  std::set<int64_t> devices;  // two members of the document may list the same
   for (const Device& d : metadata.devices) {
-    if (d.id != int64_t{trace.gpu}) continue;
+    devices.insert(d.id);
+    // Without a kernel any of them tells what kind they are.
+    if (d.id != int64_t{trace.gpu} && (worked || !trace.gpu_model.empty())) continue;
     trace.gpu_model = d.name;
     trace.gpu_memory = std::max<Bytes>(d.memory, 0);
   }
+  trace.visible_gpus = static_cast<uint32_t>(std::min<size_t>(devices.size(), 1024));
 }
 
 }  // namespace
@@ -237,7 +242,7 @@ std::vector<RankPart> Builder::finish(const Metadata& metadata) {
   trace.ops.sort();
   std::vector<RankPart> ranks =
       ranks_of_process(std::move(part_), devices, file_, context_.findings);
-  for (RankPart& rank : ranks) describe_gpu(metadata, rank.trace);
+  for (RankPart& rank : ranks) describe_gpu(metadata, !device_kernels_.empty(), rank.trace);
   return ranks;
 }
 
