@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/horovod/controller.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <numeric>
 
 namespace rehearse::sim {
 namespace {
@@ -66,31 +64,6 @@ std::vector<LatencyPart> longer_negotiation(const HorovodSettings& settings, uin
   }
   if (more <= 0) return {};
   return {{"Horovod's cycle and negotiation beyond its defaults", 1, more}};
-}
-
-std::vector<FusedBuffer> fuse(const HorovodSettings& settings,
-                              const std::vector<ReadyTensor>& tensors) {
-  std::vector<uint32_t> order(tensors.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return tensors[a].ready < tensors[b].ready; });
-  const Nanos cycle = std::max<Nanos>(settings.cycle, 1);
-  const auto cycle_of = [&](const ReadyTensor& tensor) {
-    return (std::max<Nanos>(0, tensor.ready) + cycle - 1) / cycle * cycle;
-  };
-  std::vector<FusedBuffer> out;
-  uint32_t type = 0;
-  for (const uint32_t t : order) {
-    const ReadyTensor& tensor = tensors[t];
-    const Nanos start = cycle_of(tensor);
-    const bool joins = !out.empty() && out.back().start == start && type == tensor.type &&
-                       out.back().bytes + tensor.bytes <= settings.fusion;
-    if (!joins) out.push_back({start, 0, {}});
-    type = tensor.type;
-    out.back().bytes += tensor.bytes;
-    out.back().tensors.push_back(t);
-  }
-  return out;
 }
 
 }  // namespace rehearse::sim

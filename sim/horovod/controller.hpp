@@ -7,10 +7,11 @@
 //                 gather of requests to rank 0 and a broadcast of responses; each is rounds of
 //                 log2(ranks) messages of the controller (MPI or Gloo)
 //   wait          a tensor becomes ready at any moment of a cycle: half a cycle on average
-//   fusion        in order of readiness, while the buffer has room; a buffer holds one type only
+//   fusion        happens where tensors are known: in the job that was recorded, or in the generator
+//                 (traces/synth/gradients.cpp, `synth --framework horovod --fusion SIZE --cycle TIME`);
+//                 a call of a trace is taken as fused already
 //
-// Blind spots: autotuning; hierarchical and torus all-reduce; a recorded call is taken as fused
-// already. Pure functions.
+// Blind spots: autotuning; hierarchical and torus all-reduce. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -41,22 +42,5 @@ struct HorovodSettings {
 // wait less: its own waits are part of the host's lanes.
 [[nodiscard]] std::vector<LatencyPart> longer_negotiation(const HorovodSettings& settings,
                                                           uint32_t ranks);
-
-// A tensor that became ready on its last rank.
-struct ReadyTensor {
-  Nanos ready = 0;
-  Bytes bytes = 0;
-  uint32_t type = 0;  // tensors of different types are not packed together
-};
-
-struct FusedBuffer {
-  Nanos start = 0;  // end of the cycle that found its tensors ready
-  Bytes bytes = 0;
-  std::vector<uint32_t> tensors;  // indices
-};
-
-// Buffers in the order in which they start. `tensors` in any order.
-[[nodiscard]] std::vector<FusedBuffer> fuse(const HorovodSettings& settings,
-                                            const std::vector<ReadyTensor>& tensors);
 
 }  // namespace rehearse::sim

@@ -150,19 +150,3 @@ TEST_CASE("Horovod waits half a cycle and negotiates faster with its cache", "[s
   CHECK(bad.cycle == 1'000'000);
   CHECK(bad.notes.size() == 1);
 }
-
-TEST_CASE("Horovod packs what is ready in one cycle up to its threshold", "[sim][horovod]") {
-  HorovodSettings settings = horovod_settings({{"HOROVOD_FUSION_THRESHOLD", "100"}});
-  const std::vector<ReadyTensor> tensors = {
-      {2'500'000, 30, 0}, {100, 60, 0}, {200, 40, 0}, {300, 10, 0}, {400, 10, 1}};
-  const auto buffers = fuse(settings, tensors);
-  REQUIRE(buffers.size() == 4);
-  CHECK(buffers[0].tensors == std::vector<uint32_t>{1, 2});
-  CHECK(buffers[0].bytes == 100);
-  CHECK(buffers[0].start == 1'000'000);
-  CHECK(buffers[1].tensors == std::vector<uint32_t>{3});
-  CHECK(buffers[2].tensors == std::vector<uint32_t>{4});
-  CHECK(buffers[3].start == 3'000'000);
-  settings.fusion = 0;
-  CHECK(fuse(settings, tensors).size() == tensors.size());
-}
