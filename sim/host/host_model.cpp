@@ -26,8 +26,14 @@ Result<HostModel> HostModel::create(const ModelContext& context, HostLibrary lib
   // Seats are found as for NCCL; transports are our own, and a node is a host.
   pb::Launch launch = context.launch;
   launch.set_backend(pb::NCCL);
-  (*launch.mutable_env())["NCCL_MNNVL_ENABLE"] = "0";
-  for (auto& rank : *launch.mutable_ranks()) (*rank.mutable_env())["NCCL_MNNVL_ENABLE"] = "0";
+  const std::map<std::string, std::string> one_host_one_node = {{"NCCL_MNNVL_ENABLE", "0"},
+                                                                {"NCCL_NET_DISABLE_INTRA", "1"},
+                                                                {"NCCL_SHM_DISABLE", "0"},
+                                                                {"NCCL_NET", ""}};
+  for (const auto& [name, value] : one_host_one_node) {
+    (*launch.mutable_env())[name] = value;
+    for (auto& rank : *launch.mutable_ranks()) (*rank.mutable_env())[name] = value;
+  }
   const ModelContext seats{context.platform, context.links, launch};
   RH_TRY(Placement placement, place(seats, communicator));
   placement.fallbacks.clear();

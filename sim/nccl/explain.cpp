@@ -181,10 +181,16 @@ class Explaining {
     }
   }
 
-  [[nodiscard]] const std::string& adapter(const LocalGroup& group, uint32_t index) const {
+  // Ports that are one device by all their names, as NCCL's log has them.
+  [[nodiscard]] std::string adapter(const LocalGroup& group, uint32_t index) const {
     const SystemNet& net = group.system().nets[index];
     const pb::Node& node = context_.platform.nodes(static_cast<int>(group.hosts[net.host]));
-    return node.nics(static_cast<int>(net.index)).name();
+    std::string out;
+    for (const uint32_t port : net.ports) {
+      if (!out.empty()) out += "+";
+      out += node.nics(static_cast<int>(port)).name();
+    }
+    return out;
   }
 
   // Chains inside nodes, the double binary tree between them.
@@ -218,7 +224,11 @@ class Explaining {
     out_.latency_time = alone->latency;
     out_.transfer_time = alone->transfer;
     out_.channel_time = alone->capped;
-    out_.never = alone->stalled;
+    out_.never = alone->stalled || !traffic.dissent.empty();
+    if (!traffic.dissent.empty()) {
+      out_.findings.add("nccl-decisions-differ", Severity::kWarning, traffic.dissent,
+                        "set the variables alike on all ranks; the call never ends");
+    }
     out_.time = alone->total();
     for (const AloneTime::Bound& bound : alone->links) {
       const platforms::Link& link = context_.links[bound.link];

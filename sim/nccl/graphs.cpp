@@ -33,8 +33,8 @@ void reduce(GraphInfo& into, const SearchedGraph& graph, bool first) {
 
 class Building {
  public:
-  Building(const ModelContext& context, const Placement& placement)
-      : context_(context), placement_(placement), env_(placement.members.front().env) {}
+  Building(const ModelContext& context, const Placement& placement, uint32_t decider)
+      : context_(context), placement_(placement), env_(placement.members[decider].env) {}
 
   Result<Graphs> run() {
     fill_machine();
@@ -140,15 +140,27 @@ class Building {
     shape.collnet = true;
     shape.collnet_depth = shape.ranks_per_node > 1 ? 2 : 1;
     for (size_t g = 0; g < placement_.groups.size(); ++g) {
-      const SearchedGraph& direct = placement_.groups[g].graphs->collnet_direct;
-      const SearchedGraph& chain = placement_.groups[g].graphs->collnet_chain;
-      std::set<uint32_t> heads;
+      const LocalGroup& group = placement_.groups[g];
+      const SearchedGraph& direct = group.graphs->collnet_direct;
+      const SearchedGraph& chain = group.graphs->collnet_chain;
+      std::set<uint32_t> seen;
+      std::vector<NodePath> heads;
       for (const SearchedChannel& channel :
            direct.channels.empty() ? chain.channels : direct.channels) {
-        heads.insert(channel.gpus.front());
+        if (!seen.insert(channel.gpus.front()).second) continue;
+        heads.push_back({{group.by_gpu[channel.gpus.front()]}, channel.net_in, channel.net_in});
       }
       const int count = static_cast<int>(heads.size());
       shape.collnet_heads = g == 0 ? count : std::min(shape.collnet_heads, count);
+      out_.collnet_heads.push_back(std::move(heads));
+    }
+    for (int c = 0; c < shape.collnet_chain.n_channels; ++c) {
+      std::vector<NodePath> chains;
+      for (const LocalGroup& group : placement_.groups) {
+        const auto& channels = group.graphs->collnet_chain.channels;
+        chains.push_back(path_of(group, channels[static_cast<size_t>(c)]));
+      }
+      out_.collnet_chains.push_back(std::move(chains));
     }
   }
 
@@ -230,8 +242,9 @@ uint32_t Graphs::to_child(const NodePath& path, int child) const {
   return path.members[second && path.members.size() > 1 ? 1 : 0];
 }
 
-Result<Graphs> build_graphs(const ModelContext& context, const Placement& placement) {
-  return Building(context, placement).run();
+Result<Graphs> build_graphs(const ModelContext& context, const Placement& placement,
+                            uint32_t decider) {
+  return Building(context, placement, decider).run();
 }
 
 TreeNode binary_tree(int node, int n, int which) {

@@ -29,6 +29,9 @@ struct Graphs {
   // NVLS: [group] the heads, and the NIC of each.
   std::vector<std::vector<uint32_t>> heads;
   std::vector<std::vector<uint32_t>> head_nics;
+  // CollNet: [channel][group] chains from the head on; [group] the heads, each a path of one member.
+  std::vector<std::vector<NodePath>> collnet_chains;
+  std::vector<std::vector<NodePath>> collnet_heads;
   bool recorded = false;     // some node's graphs come from a dump
   bool searched_as = false;  // the search of another NCCL version was used
 
@@ -39,7 +42,9 @@ struct Graphs {
   [[nodiscard]] uint32_t to_child(const NodePath& path, int child) const;
 };
 
-[[nodiscard]] Result<Graphs> build_graphs(const ModelContext& context, const Placement& placement);
+// `decider` is the member whose variables count where ranks have different ones.
+[[nodiscard]] Result<Graphs> build_graphs(const ModelContext& context, const Placement& placement,
+                                          uint32_t decider);
 
 // Parent and children of `node` in NCCL's double binary tree over n nodes (§7.6); -1: none.
 struct TreeNode {

@@ -10,20 +10,62 @@ namespace {
 
 using platforms::LinkId;
 
-std::vector<LinkWeight> count(std::vector<LinkId>& route) {
-  std::sort(route.begin(), route.end());
+void add_route(const std::vector<LinkId>& route, uint32_t weight, std::vector<LinkWeight>& out) {
+  for (const LinkId link : route) out.push_back({link, weight});
+}
+
+// What switches hash: the ends, the channel and the queue pair of a connection.
+uint64_t flow_number(uint32_t from, uint32_t to, uint64_t channel, uint32_t queue_pair) {
+  return (((uint64_t{from} << 20 ^ to) << 10 ^ channel) << 8) ^ queue_pair;
+}
+
+}  // namespace
+
+std::vector<LinkWeight> merged(std::vector<LinkWeight>& crossings) {
+  std::sort(crossings.begin(), crossings.end(),
+            [](const LinkWeight& a, const LinkWeight& b) { return a.link < b.link; });
   std::vector<LinkWeight> out;
-  for (LinkId link : route) {
-    if (!out.empty() && out.back().link == link) {
-      ++out.back().weight;
+  for (const LinkWeight& use : crossings) {
+    if (!out.empty() && out.back().link == use.link) {
+      out.back().weight += use.weight;
     } else {
-      out.push_back({link, 1});
+      out.push_back(use);
     }
   }
   return out;
 }
 
-}  // namespace
+std::vector<LinkWeight> scaled(const std::map<LinkId, double>& crossings, uint32_t most,
+                               double& unit) {
+  double largest = 1;
+  for (const auto& [link, number] : crossings) largest = std::max(largest, number);
+  unit = std::max(1.0, largest / most);
+  std::vector<LinkWeight> out;
+  for (const auto& [link, number] : crossings) {
+    out.push_back({link, static_cast<uint32_t>(std::max(1.0, std::nearbyint(number / unit)))});
+  }
+  return out;
+}
+
+Queues queues_of(const Placement& placement, int64_t messages, int64_t message_bytes) {
+  Queues out;
+  out.messages = std::max<int64_t>(1, messages);
+  out.message_bytes = std::max<int64_t>(1, message_bytes);
+  const bool rdma =
+      placement.inter == InterTransport::kRdmaDirect || placement.inter == InterTransport::kRdma;
+  if (!rdma) return out;
+  uint32_t queue_pairs = 1, ports = 1;
+  for (const Member& member : placement.members) {
+    queue_pairs = std::max(queue_pairs, member.network.queue_pairs);
+  }
+  for (const LocalGroup& group : placement.groups) {
+    for (const SystemNet& net : group.system().nets) {
+      ports = std::max(ports, static_cast<uint32_t>(net.ports.size()));
+    }
+  }
+  out.units = queue_pairs * ports;
+  return out;
+}
 
 void Loads::near_hop(const Member& a, const Member& b, std::vector<LinkId>& route) const {
   const platforms::Links& links = context_.links;
@@ -48,11 +90,10 @@ void Loads::near_hop(const Member& a, const Member& b, std::vector<LinkId>& rout
   links.pcie(a.gpu, b.gpu, route);
 }
 
-void Loads::send(End from, std::vector<LinkId>& route) const {
+void Loads::send(End from, uint32_t nic, std::vector<LinkId>& route) const {
   const Member& member = placement_.members[from.member];
   const LocalGroup& group = placement_.groups[member.group];
   const NodeSystem& system = group.system();
-  const SystemNet& net = system.nets[from.net];
   GpuRef owner = member.gpu;
   const Path& path = system.to_net(member.local, from.net);
   if (path.type == PathType::kPxn && path.via < group.by_gpu.size()) {
@@ -60,20 +101,19 @@ void Loads::send(End from, std::vector<LinkId>& route) const {
     near_hop(member, beside, route);
     owner = beside.gpu;
   }
-  context_.links.gpu_to_nic(owner, net.index, system.gpu_direct(member.local, from.net), route);
+  context_.links.gpu_to_nic(owner, nic, system.gpu_direct_send(member.local, from.net), route);
 }
 
-void Loads::receive(End to, std::vector<LinkId>& route) const {
+void Loads::receive(End to, uint32_t nic, std::vector<LinkId>& route) const {
   const Member& member = placement_.members[to.member];
   const NodeSystem& system = placement_.groups[member.group].system();
-  const SystemNet& net = system.nets[to.net];
-  context_.links.nic_to_gpu(net.index, member.gpu, system.gpu_direct(member.local, to.net), route);
+  context_.links.nic_to_gpu(nic, member.gpu, system.gpu_direct(member.local, to.net), route);
 }
 
-void Loads::hop(End from, End to, uint64_t flow, std::vector<LinkId>& route) const {
+void Loads::far_hop(End from, End to, uint64_t channel, uint32_t unit,
+                    std::vector<LinkId>& route) const {
   const Member& a = placement_.members[from.member];
   const Member& b = placement_.members[to.member];
-  if (a.group == b.group) return near_hop(a, b, route);
   const LocalGroup& here = placement_.groups[a.group];
   const LocalGroup& there = placement_.groups[b.group];
   const SystemNet& out = here.system().nets[from.net];
@@ -86,13 +126,43 @@ void Loads::hop(End from, End to, uint64_t flow, std::vector<LinkId>& route) con
     links.host_to_gpu(b.gpu, route);
     return;
   }
-  send(from, route);
-  links.network(host_out, out.index, host_in, in.index, flow, route);
-  receive(to, route);
+  const uint32_t nic_out = out.ports[unit % out.ports.size()];
+  const uint32_t nic_in = in.ports[unit % in.ports.size()];
+  const pb::NicKind kind =
+      context_.platform.nodes(static_cast<int>(host_out)).nics(static_cast<int>(nic_out)).kind();
+  // Without splitting each message takes the next queue pair.
+  const NetworkSettings& own = a.network;
+  const auto used = static_cast<uint32_t>(
+      own.split_data ? own.queue_pairs : std::min<int64_t>(own.queue_pairs, queues_.messages));
+  const auto queue_pair = static_cast<uint32_t>(unit / out.ports.size()) % std::max(1U, used);
+  // InfiniBand routes by destination; RoCE hashes what tells connections apart.
+  uint64_t flow = kind == pb::INFINIBAND ? flow_number(0, host_in, nic_in, 0)
+                                         : flow_number(from.member, to.member, channel, queue_pair);
+  const int64_t message =
+      own.split_data ? queues_.message_bytes / std::max(1U, used) : queues_.message_bytes;
+  if (asks_for_spreading(own, kind, message)) flow = platforms::kSpreadFlow;
+  send(from, nic_out, route);
+  links.network(host_out, nic_out, host_in, nic_in, flow, route);
+  receive(to, nic_in, route);
+}
+
+void Loads::hop(End from, End to, uint64_t channel, Crossings& out) const {
+  const Member& a = placement_.members[from.member];
+  const Member& b = placement_.members[to.member];
+  std::vector<LinkId> route;
+  if (a.group == b.group) {
+    near_hop(a, b, route);
+    return add_route(route, queues_.units, out);
+  }
+  for (uint32_t unit = 0; unit < queues_.units; ++unit) {
+    route.clear();
+    far_hop(from, to, channel, unit, route);
+    add_route(route, 1, out);
+  }
 }
 
 std::vector<LinkWeight> Loads::rings(int channels) const {
-  std::vector<LinkId> route;
+  Crossings route;
   for (int c = 0; c < channels; ++c) {
     const auto& ring = graphs_.rings[static_cast<size_t>(c) % graphs_.rings.size()];
     for (size_t g = 0; g < ring.size(); ++g) {
@@ -107,16 +177,16 @@ std::vector<LinkWeight> Loads::rings(int channels) const {
       }
     }
   }
-  return count(route);
+  return merged(route);
 }
 
 std::vector<Loads::Edge> Loads::ring_edges(int channel) const {
   const auto& ring = graphs_.rings[static_cast<size_t>(channel) % graphs_.rings.size()];
   std::vector<Edge> out;
   const auto add = [&](End from, End to) {
-    std::vector<LinkId> route;
+    Crossings route;
     if (from.member != to.member) hop(from, to, static_cast<uint64_t>(channel), route);
-    out.push_back({from.member, to.member, count(route)});
+    out.push_back({from.member, to.member, merged(route)});
   };
   for (size_t g = 0; g < ring.size(); ++g) {
     const NodePath& here = ring[g];
@@ -161,35 +231,35 @@ std::vector<Loads::Bond> Loads::tree_bonds(int channel, bool nodes_only) const {
 std::vector<Loads::Edge> Loads::tree_edges(int channel, bool nodes_only) const {
   std::vector<Edge> out;
   for (const Bond& bond : tree_bonds(channel, nodes_only)) {
-    std::vector<LinkId> up, down;
+    Crossings up, down;
     hop(bond.a, bond.b, static_cast<uint64_t>(channel), up);
     hop(bond.b, bond.a, static_cast<uint64_t>(channel), down);
-    out.push_back({bond.a.member, bond.b.member, count(up)});
-    out.push_back({bond.b.member, bond.a.member, count(down)});
+    out.push_back({bond.a.member, bond.b.member, merged(up)});
+    out.push_back({bond.b.member, bond.a.member, merged(down)});
   }
   return out;
 }
 
 std::vector<LinkWeight> Loads::node_trees(int channels) const {
-  std::vector<LinkId> route;
+  Crossings route;
   for (int c = 0; c < channels; ++c) {
     for (const Bond& bond : tree_bonds(c, true)) {
       hop(bond.a, bond.b, static_cast<uint64_t>(c), route);
       hop(bond.b, bond.a, static_cast<uint64_t>(c), route);
     }
   }
-  return count(route);
+  return merged(route);
 }
 
 std::vector<LinkWeight> Loads::trees(int channels) const {
-  std::vector<LinkId> route;
+  Crossings route;
   for (int c = 0; c < channels; ++c) {
     for (const Bond& bond : tree_bonds(c, false)) {
       hop(bond.a, bond.b, static_cast<uint64_t>(c), route);
       hop(bond.b, bond.a, static_cast<uint64_t>(c), route);
     }
   }
-  return count(route);
+  return merged(route);
 }
 
 std::vector<LinkWeight> Loads::nvls(uint32_t out, uint32_t in) const {
@@ -242,44 +312,39 @@ uint32_t Loads::net_for_send(uint32_t member, uint32_t peer, uint32_t channel) c
 }
 
 std::vector<LinkWeight> Loads::pair(uint32_t from, uint32_t to, uint32_t weight) const {
-  std::vector<LinkId> route;
-  hop({from, net_for_send(from, to, 0)}, {to, net_for_receive(to, 0)}, from, route);
-  std::vector<LinkWeight> out = count(route);
+  Crossings route;
+  hop({from, net_for_send(from, to, 0)}, {to, net_for_receive(to, 0)}, 0, route);
+  std::vector<LinkWeight> out = merged(route);
   for (LinkWeight& use : out) use.weight *= weight;
   return out;
 }
 
 std::vector<LinkWeight> Loads::exchange(uint32_t from, uint32_t to) const {
-  std::vector<LinkId> route;
-  hop({from, net_for_send(from, to, to)}, {to, net_for_receive(to, from)}, from, route);
-  return count(route);
+  Crossings route;
+  hop({from, net_for_send(from, to, to)}, {to, net_for_receive(to, from)}, 0, route);
+  return merged(route);
 }
 
 std::vector<LinkWeight> Loads::all_pairs(double& unit) const {
   // Per link, not per pair: what a card or an uplink carries is counted, whoever it is for.
   const auto members = static_cast<uint32_t>(placement_.members.size());
   std::vector<double> crossings(context_.links.size(), 0);
-  std::vector<LinkId> route;
+  Crossings route;
   for (uint32_t a = 0; a < members; ++a) {
     for (uint32_t b = 0; b < members; ++b) {
       if (a == b) continue;
       route.clear();
-      hop({a, net_for_send(a, b, b)}, {b, net_for_receive(b, a)}, a, route);
-      for (LinkId link : route) crossings[link] += 1;
+      hop({a, net_for_send(a, b, b)}, {b, net_for_receive(b, a)}, 0, route);
+      for (const LinkWeight& use : route) {
+        crossings[use.link] += static_cast<double>(use.weight) / queues_.units;
+      }
     }
   }
-  std::vector<std::pair<LinkId, double>> load;
+  std::map<LinkId, double> load;
   for (LinkId link = 0; link < crossings.size(); ++link) {
-    if (crossings[link] > 0) load.emplace_back(link, crossings[link]);
+    if (crossings[link] > 0) load.emplace_hint(load.end(), link, crossings[link]);
   }
-  double most = 1;
-  for (const auto& [link, pairs] : load) most = std::max(most, pairs);
-  unit = std::max(1.0, most / kMostWeight);
-  std::vector<LinkWeight> out;
-  for (const auto& [link, pairs] : load) {
-    out.push_back({link, static_cast<uint32_t>(std::max(1.0, std::nearbyint(pairs / unit)))});
-  }
-  return out;
+  return scaled(load, kMostWeight, unit);
 }
 
 }  // namespace rehearse::sim

@@ -54,7 +54,7 @@ class Planner {
  public:
   Planner(const ModelContext& context, const CommunicatorModel& model, const CallTraffic& traffic)
       : traffic_(traffic),
-        loads_(context, model.placement(), model.graphs()),
+        loads_(context, model.placement(), model.graphs(), traffic.queues),
         members_(model.placement().members.size()) {}
 
   MessagePlan plan(const traces::Call& call) {
@@ -72,8 +72,14 @@ class Planner {
       default:
         if (traffic_.algorithm.starts_with("NVLS")) {
           switches();
-        } else if (traffic_.algorithm.starts_with("RING") ||
-                   traffic_.algorithm.starts_with("PAT")) {
+        } else if (traffic_.algorithm.starts_with("PAT")) {
+          blocks(call.collective == Collective::kAllGather ? Function::kAllGather
+                                                           : Function::kReduceScatter);
+        } else if (traffic_.algorithm.starts_with("COLLNET")) {
+          for (const FlowLoad& flow : traffic_.flows) {
+            add_message(0, 0, add_route(flow.links, flow.cap), flow.bytes);
+          }
+        } else if (traffic_.algorithm.starts_with("RING")) {
           rings(call.collective == Collective::kAllGather ||
                         call.collective == Collective::kReduceScatter
                     ? members_ - 1
@@ -137,13 +143,45 @@ class Planner {
     }
   }
 
-  // Each GPU talks to its switch; nodes are joined by trees.
+  // PAT: all-gather from the farthest rank to the nearest, reduce-scatter the other way; at each
+  // distance a rank passes on what it has got at the distances before.
+  void blocks(Function function) {
+    double unit = 1;
+    (void)loads_.pat(traffic_.channels, function, unit);
+    const FlowLoad& flow = traffic_.flows.front();
+    const auto n = static_cast<uint32_t>(members_);
+    const int dimensions = pat_dimensions(n);
+    for (int channel = 0; channel < traffic_.channels; ++channel) {
+      std::vector<std::vector<uint32_t>> arrived(members_);
+      for (int i = 0; i < dimensions; ++i) {
+        const int dimension = function == Function::kAllGather ? dimensions - 1 - i : i;
+        const double bytes = flow.bytes / unit * pat_blocks(n, dimension);
+        std::vector<std::pair<uint32_t, uint32_t>> sent;  // receiver and message
+        for (const Loads::Edge& edge : loads_.pat_edges(channel, dimension, function)) {
+          sent.emplace_back(edge.to, static_cast<uint32_t>(out_.messages.size()));
+          add_message(edge.from, edge.to, add_route(edge.links, flow.cap / unit), bytes);
+          const auto& before = arrived[edge.from];
+          out_.after.insert(out_.after.end(), before.begin(), before.end());
+        }
+        for (const auto& [to, message] : sent) arrived[to].push_back(message);
+      }
+    }
+  }
+
+  // Each GPU talks to its switch; nodes are joined by trees, or by switches that reduce.
   void switches() {
     const FlowLoad& flow = traffic_.flows.front();
     for (size_t i = 0; i + 1 < flow.links.size(); i += 2) {
       add_message(0, 0, add_route({flow.links[i], flow.links[i + 1]}, flow.cap), flow.bytes);
     }
     if (traffic_.flows.size() < 2) return;
+    if (!traffic_.algorithm.starts_with("NVLS_TREE")) {
+      for (size_t f = 1; f < traffic_.flows.size(); ++f) {
+        const FlowLoad& outside = traffic_.flows[f];
+        add_message(0, 0, add_route(outside.links, outside.cap), outside.bytes);
+      }
+      return;
+    }
     const auto tree = [&](int channel) { return loads_.tree_edges(channel, true); };
     for (const Lane& lane : lanes(traffic_.channels, tree)) add_edges(lane, traffic_.flows[1]);
   }
@@ -156,7 +194,8 @@ class Planner {
     for (uint32_t a = 0; a < members_; ++a) {
       for (uint32_t b = 0; b < members_; ++b) {
         if (a == b) continue;
-        add_message(a, b, add_route(loads_.exchange(a, b), flow.cap / unit), flow.bytes / unit);
+        add_message(a, b, add_route(loads_.exchange(a, b), flow.cap / unit / traffic_.queues.units),
+                    flow.bytes / unit / traffic_.queues.units);
       }
     }
   }
@@ -176,7 +215,7 @@ uint32_t pair_number(const HopLoad& hop, size_t members) {
 // hop i of the chain is the i-th hop of every channel's ring, counted from the root of the first.
 void chain(const ModelContext& context, const CommunicatorModel& model, const traces::Call& call,
            CallTraffic& traffic) {
-  const Loads loads(context, model.placement(), model.graphs());
+  const Loads loads(context, model.placement(), model.graphs(), traffic.queues);
   const size_t n = model.placement().members.size();
   const uint32_t root = root_of(call, n);
   std::vector<std::vector<Loads::Edge>> rings;
@@ -202,7 +241,7 @@ void chain(const ModelContext& context, const CommunicatorModel& model, const tr
 
 void star(const ModelContext& context, const CommunicatorModel& model, const traces::Call& call,
           CallTraffic& traffic) {
-  const Loads loads(context, model.placement(), model.graphs());
+  const Loads loads(context, model.placement(), model.graphs(), traffic.queues);
   const auto n = static_cast<uint32_t>(model.placement().members.size());
   const uint32_t root = root_of(call, n);
   const FlowLoad& whole = traffic.flows.front();

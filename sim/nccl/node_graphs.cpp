@@ -12,11 +12,12 @@ namespace {
 constexpr int kMaxRings = 32;
 constexpr int kMaxHeads = 64;
 
-std::string key_of(const TopologySettings& s) {
-  return fmt::format("{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}", static_cast<int>(s.p2p_level),
-                     s.p2p_level_given, static_cast<int>(s.gdr_level), s.shared_memory,
-                     s.through_gpu, s.pxn, s.pxn_c2c, s.gdr_c2c, s.cross_nic, s.nets_per_gpu,
-                     s.nvls, s.collnet, s.multi_node_nvlink, s.version.code());
+std::string text_of(const TopologySettings& s) {
+  return fmt::format(
+      "{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}", static_cast<int>(s.p2p_level),
+      s.p2p_level_given, static_cast<int>(s.gdr_level), s.shared_memory, s.through_gpu, s.pxn,
+      s.pxn_c2c, s.gdr_c2c, s.cross_nic, s.nets_per_gpu, s.nvls, s.collnet, s.multi_node_nvlink,
+      s.gdr_read, s.dma_buffers, s.merge_ports, s.version.code());
 }
 
 PathType type_of(const std::string& text, PathType otherwise) {
@@ -83,6 +84,8 @@ uint32_t NodeGraphCache::hardware_of(uint32_t node) {
   copy.clear_firewall();
   copy.clear_storage();
   copy.clear_versions();
+  copy.clear_hosts();
+  copy.clear_routes();
   copy.mutable_nvswitch()->clear_domain();
   for (auto& interface : *copy.mutable_interfaces()) interface.clear_addresses();
   const auto number = static_cast<uint32_t>(hardware_.size());
@@ -90,9 +93,8 @@ uint32_t NodeGraphCache::hardware_of(uint32_t node) {
   return at->second;
 }
 
-std::shared_ptr<const NodeGraphs> NodeGraphCache::find(const SystemScope& scope,
-                                                       const TopologySettings& settings) {
-  std::string key = key_of(settings) + (scope.sockets ? "s" : "r");
+std::string NodeGraphCache::key_of(const SystemScope& scope, const TopologySettings& settings) {
+  std::string key = text_of(settings) + (scope.sockets ? "s" : "r");
   std::map<uint32_t, size_t> position;
   for (const platforms::GpuRef& gpu : scope.gpus) position.emplace(gpu.node, 0);
   size_t next = 0;
@@ -106,6 +108,19 @@ std::shared_ptr<const NodeGraphs> NodeGraphCache::find(const SystemScope& scope,
   for (const SystemScope::Net& net : scope.nets) {
     key += fmt::format("n{}.{}", position[net.host], net.index);
   }
+  return key;
+}
+
+std::shared_ptr<const NodeSystem> NodeGraphCache::look(const SystemScope& scope,
+                                                       const TopologySettings& settings) {
+  auto& known = looked_at_[key_of(scope, settings)];
+  if (!known) known = std::make_shared<const NodeSystem>(platform_, scope, settings);
+  return known;
+}
+
+std::shared_ptr<const NodeGraphs> NodeGraphCache::find(const SystemScope& scope,
+                                                       const TopologySettings& settings) {
+  std::string key = key_of(scope, settings);
   if (const auto at = known_.find(key); at != known_.end()) return at->second;
 
   auto out = std::make_shared<NodeGraphs>(

@@ -27,13 +27,19 @@ class NodeGraphCache {
   [[nodiscard]] std::shared_ptr<const NodeGraphs> find(const SystemScope& scope,
                                                        const TopologySettings& settings);
 
+  // The system alone, without a search.
+  [[nodiscard]] std::shared_ptr<const NodeSystem> look(const SystemScope& scope,
+                                                       const TopologySettings& settings);
+
  private:
   [[nodiscard]] uint32_t hardware_of(uint32_t node);
+  [[nodiscard]] std::string key_of(const SystemScope& scope, const TopologySettings& settings);
 
   const pb::Platform& platform_;
   std::map<std::string, uint32_t> hardware_;       // serialised without names, to a number
   std::map<uint32_t, uint32_t> hardware_of_node_;  // of the nodes asked for
   std::map<std::string, std::shared_ptr<const NodeGraphs>> known_;
+  std::map<std::string, std::shared_ptr<const NodeSystem>> looked_at_;
 };
 
 }  // namespace rehearse::sim

@@ -68,8 +68,9 @@ bool is_flattened(const std::string& lower, const std::string& upper) {
 
 class SystemBuilder {
  public:
-  SystemBuilder(const pb::Platform& platform, const SystemScope& scope, NodeSystem& out)
-      : platform_(platform), scope_(scope), out_(out) {}
+  SystemBuilder(const pb::Platform& platform, const SystemScope& scope,
+                const TopologySettings& settings, NodeSystem& out)
+      : platform_(platform), scope_(scope), settings_(settings), out_(out) {}
 
   void run() {
     std::set<uint32_t> hosts;
@@ -78,7 +79,9 @@ class SystemBuilder {
     for (const uint32_t host : hosts) processors(host);
     for (const platforms::GpuRef& gpu : scope_.gpus) add_gpu(gpu);
     nvlinks();
-    for (const SystemScope::Net& net : scope_.nets) add_net(net);
+    for (size_t n = 0; n < scope_.nets.size(); ++n) {
+      if (!is_merged(n)) add_net(n);
+    }
     order_wires();
   }
 
@@ -213,13 +216,37 @@ class SystemBuilder {
     }
   }
 
-  void add_net(const SystemScope::Net& net) {
+  // Are two network devices ports of one adapter that NCCL takes for one (NCCL_IB_MERGE_NICS)?
+  [[nodiscard]] bool are_one(const SystemScope::Net& a, const SystemScope::Net& b) const {
+    if (!settings_.merge_ports || scope_.sockets || a.host != b.host) return false;
+    const pb::Nic& x = host(a.host).nics(static_cast<int>(a.index));
+    const pb::Nic& y = host(b.host).nics(static_cast<int>(b.index));
+    const auto verbs = [](pb::NicKind kind) { return kind == pb::INFINIBAND || kind == pb::ROCE; };
+    return !x.adapter().empty() && x.adapter() == y.adapter() && verbs(x.kind()) && verbs(y.kind());
+  }
+
+  [[nodiscard]] bool is_merged(size_t n) const {
+    for (size_t before = 0; before < n; ++before) {
+      if (are_one(scope_.nets[before], scope_.nets[n])) return true;
+    }
+    return false;
+  }
+
+  void add_net(size_t n) {
+    const SystemScope::Net& net = scope_.nets[n];
     const pb::Node& node = host(net.host);
     const pb::Nic* nic = nullptr;
     float bandwidth = 1.25F;
+    std::vector<uint32_t> ports;
     if (!scope_.sockets) {
       nic = &node.nics(static_cast<int>(net.index));
-      bandwidth = static_cast<float>(nic->bandwidth() / 1e9);
+      double rate = 0;
+      for (size_t other = n; other < scope_.nets.size(); ++other) {
+        if (other != n && !are_one(net, scope_.nets[other])) continue;
+        ports.push_back(scope_.nets[other].index);
+        rate += node.nics(static_cast<int>(ports.back())).bandwidth();
+      }
+      bandwidth = static_cast<float>(rate / 1e9);
     } else {
       const pb::Interface& interface = node.interfaces(static_cast<int>(net.index));
       for (const pb::Nic& each : node.nics()) {
@@ -257,10 +284,12 @@ class SystemBuilder {
     out.index = net.index;
     out.bandwidth = bandwidth;
     out.adapter = holder;
-    out.direct = !scope_.sockets && nic->gpudirect();
+    out.ports = ports.empty() ? std::vector<uint32_t>{net.index} : std::move(ports);
+    const bool handed = settings_.dma_buffers || node.gpudirect_way() != pb::DMABUF;
+    out.direct = !scope_.sockets && nic->gpudirect() && handed;
     out.collnet = platform_.fabric().sharp() && !scope_.sockets && nic->kind() == pb::INFINIBAND;
     join(holder, out.device, WireType::kNetwork, bandwidth);
-    out_.nets.push_back(out);
+    out_.nets.push_back(std::move(out));
   }
 
   void order_wires() {
@@ -287,6 +316,7 @@ class SystemBuilder {
 
   const pb::Platform& platform_;
   const SystemScope& scope_;
+  const TopologySettings& settings_;
   NodeSystem& out_;
   std::map<std::pair<uint32_t, uint32_t>, DeviceId> cpus_;
   std::map<std::pair<uint32_t, std::string>, DeviceId> switches_;
@@ -296,7 +326,7 @@ class SystemBuilder {
 NodeSystem::NodeSystem(const pb::Platform& platform, SystemScope scope,
                        const TopologySettings& settings)
     : settings_(settings) {
-  SystemBuilder(platform, scope, *this).run();
+  SystemBuilder(platform, scope, settings_, *this).run();
   PathFinder(*this, settings_).run();
   finish();
 }

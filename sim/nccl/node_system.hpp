@@ -52,6 +52,7 @@ struct SystemNet {
   uint32_t index = 0;               // NIC of the host, or its interface for sockets
   float bandwidth = 0;              // GB/s
   uint32_t adapter = 0;             // ports of one adapter share it
+  std::vector<uint32_t> ports;      // NICs that are one device; `index` is the first
   bool direct = false;              // GPUDirect RDMA works on it
   bool collnet = false;             // the fabric above it reduces
   uint32_t local_gpu = UINT32_MAX;  // the GPU that it serves first
@@ -98,6 +99,11 @@ class NodeSystem {
   [[nodiscard]] bool taken_for_peers(size_t a, size_t b) const;
   // GPUDirect RDMA between GPU and NIC (§8); a PXN path counts with the GPU in between.
   [[nodiscard]] bool gpu_direct(size_t gpu, size_t net) const;
+  // The same for what the GPU sends (NCCL_NET_GDR_READ): off by default before Ampere where PCIe
+  // carries other traffic of the node too.
+  [[nodiscard]] bool gpu_direct_send(size_t gpu, size_t net) const;
+  // Both GPUs reach network devices below the root complex faster than each other.
+  [[nodiscard]] bool network_faster(size_t a, size_t b) const;
   // The network device of a GPU for a channel (§7.2); UINT32_MAX when it has none.
   [[nodiscard]] uint32_t local_net(size_t gpu, uint32_t channel) const {
     const LocalNets& of = local_nets_[gpu];

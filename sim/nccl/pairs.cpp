@@ -31,6 +31,11 @@ std::vector<LatencyPart> latency(const PairContext& of, bool between, Protocol p
   return parts;
 }
 
+Queues queues_for(const PairContext& of, Bytes bytes, const P2pTransfer& plan) {
+  const int64_t chunk = std::max<int64_t>(1, plan.chunk_bytes);
+  return queues_of(of.placement, bytes / chunk, std::min(chunk, std::max<int64_t>(1, bytes)));
+}
+
 // One transfer on its channels. With one channel per unit of weight they share links like rings do.
 Result<FlowLoad> transfer(const PairContext& of, uint32_t from, uint32_t to, Bytes bytes,
                           P2pTransfer& plan) {
@@ -39,13 +44,16 @@ Result<FlowLoad> transfer(const PairContext& of, uint32_t from, uint32_t to, Byt
                             between ? P2pRoute::kNetwork : P2pRoute::kInsideNode));
   const auto members = static_cast<uint32_t>(of.placement.members.size());
   const auto channels = static_cast<uint32_t>(std::max(1, plan.channels));
+  const Queues queues = queues_for(of, bytes / channels, plan);
   FlowLoad flow;
-  flow.links = Loads(of.context, of.placement, of.graphs).pair(from, to, channels);
+  flow.links = Loads(of.context, of.placement, of.graphs, queues).pair(from, to, channels);
   flow.bytes = static_cast<double>(bytes) / channels * wire_factor(plan.protocol);
   flow.cap = pair_channel_limit(gpu_of(of, from).clock(), plan.chunk_bytes);
   if (between && of.placement.inter == InterTransport::kSocket) {
     flow.cap = std::min(flow.cap, socket_limit(of.placement.members[from]));
   }
+  flow.bytes /= queues.units;
+  flow.cap /= queues.units;
   flow.pair = from * members + to + 1;
   return flow;
 }
@@ -68,12 +76,14 @@ Result<CallTraffic> all_to_all(const PairContext& of, const traces::Call& call) 
   out.bus_bytes = bytes * (members - 1) / members;
   double unit = 1;
   FlowLoad flow;
-  flow.links = Loads(of.context, of.placement, of.graphs).all_pairs(unit);
+  out.queues = queues_for(of, part, plan);
+  flow.links = Loads(of.context, of.placement, of.graphs, out.queues).all_pairs(unit);
   flow.bytes = bytes / members * unit * wire_factor(plan.protocol);
   // A pair has its channels; all pairs of a GPU have those of the communicator.
   const double lanes = std::min<double>(plan.channels, layout.channels / (members - 1.0));
   flow.cap = lanes * pair_channel_limit(gpu_of(of, 0).clock(), plan.chunk_bytes) * unit;
   out.flows.push_back(std::move(flow));
+  limit_by_network(of.context, of.placement, out.flows);
   return out;
 }
 
@@ -113,6 +123,7 @@ Result<CallTraffic> shift_traffic(const PairContext& of, Bytes bytes) {
     }
     out.flows.push_back(std::move(flow));
   }
+  limit_by_network(of.context, of.placement, out.flows);
   return out;
 }
 
@@ -139,10 +150,12 @@ Result<CallTraffic> pair_traffic(const PairContext& of, const traces::Call& call
     out.latency = sum_of(out.parts);
     out.bus_bytes = static_cast<double>(bytes);
     if (peer != member) out.flows.push_back(std::move(flow));
+    limit_by_network(of.context, of.placement, out.flows);
     return out;
   }
   // Gather and scatter: the root and every other member, an equal part each.
-  const Loads loads(of.context, of.placement, of.graphs);
+  out.queues = queues_of(of.placement, 1, std::max<int64_t>(1, bytes / members));
+  const Loads loads(of.context, of.placement, of.graphs, out.queues);
   const bool to_root = call.collective == Collective::kGather;
   std::vector<LinkWeight> links;
   for (uint32_t m = 0; m < members; ++m) {
@@ -158,7 +171,8 @@ Result<CallTraffic> pair_traffic(const PairContext& of, const traces::Call& call
   out.latency = sum_of(out.parts);
   out.bus_bytes = part * (members - 1);
   out.channels = of.graphs.shape.n_channels;
-  out.flows.push_back({std::move(links), part, 0, 0});
+  out.flows.push_back({std::move(links), part / out.queues.units, 0, 0});
+  limit_by_network(of.context, of.placement, out.flows);
   return out;
 }
 

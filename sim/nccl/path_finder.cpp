@@ -266,6 +266,29 @@ bool NodeSystem::gpu_direct(size_t gpu, size_t net) const {
   return distance <= settings_.gdr_level;
 }
 
+bool NodeSystem::gpu_direct_send(size_t gpu, size_t net) const {
+  if (!gpu_direct(gpu, net)) return false;
+  if (settings_.gdr_read >= 0) return settings_.gdr_read == 1;
+  if (devices[gpus[gpu]].compute_capability >= 80 || gpus.size() == 1) return true;
+  for (size_t other = 0; other < gpus.size(); ++other) {
+    if (other != gpu && gpu_path(gpu, other).type == PathType::kNvl) return true;
+  }
+  return false;
+}
+
+bool NodeSystem::network_faster(size_t a, size_t b) const {
+  const float speed = gpu_path(a, b).bandwidth;
+  const auto outside = [&](size_t gpu) {
+    float best = 0;
+    for (size_t n = 0; n < nets.size(); ++n) {
+      const Path& path = direct_to_net_[gpu * nets.size() + n];
+      if (path.type <= PathType::kPxb) best = std::max(best, path.bandwidth);
+    }
+    return best;
+  };
+  return outside(a) > speed && outside(b) > speed;
+}
+
 std::vector<uint32_t> NodeSystem::nearest_nets(size_t gpu) const {
   return nearest(nets.size(), [&](uint32_t n) -> const Path& { return to_net(gpu, n); });
 }

@@ -7,133 +7,17 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "sim/nccl/environment.hpp"
+#include "sim/nccl/networks.hpp"
 #include "sim/scenario/environment.hpp"
 
 namespace rehearse::sim {
 namespace {
-
-std::string value_of(const std::map<std::string, std::string>& env, const char* name) {
-  const auto at = env.find(name);
-  return at == env.end() ? "" : at->second;
-}
-
-bool switched_on(const std::map<std::string, std::string>& env, const char* name) {
-  const std::string value = value_of(env, name);
-  return !value.empty() && value != "0";
-}
-
-bool is_rdma(const pb::Nic& nic) {
-  return nic.kind() != pb::ETHERNET && nic.kind() != pb::NIC_KIND_UNSPECIFIED;
-}
 
 const pb::RankLaunch* find_rank(const pb::Launch& launch, uint32_t rank) {
   const auto at = std::lower_bound(
       launch.ranks().begin(), launch.ranks().end(), rank,
       [](const pb::RankLaunch& entry, uint32_t wanted) { return entry.rank() < wanted; });
   return at != launch.ranks().end() && at->rank() == rank ? &*at : nullptr;
-}
-
-// Why a rank cannot use RDMA; "" when it can.
-std::string rdma_refusal(const pb::Node& node, const std::map<std::string, std::string>& env) {
-  if (switched_on(env, "NCCL_IB_DISABLE"))
-    return "NCCL_IB_DISABLE=" + value_of(env, "NCCL_IB_DISABLE");
-  const std::string net = value_of(env, "NCCL_NET");
-  if (net == "Socket" || net == "socket") return "NCCL_NET=" + net;
-  bool any = false, up = false, allowed = false;
-  for (const pb::Nic& nic : node.nics()) {
-    if (!is_rdma(nic)) continue;
-    any = true;
-    if (nic.down()) continue;
-    up = true;
-    allowed |= name_allowed(nic.name(), value_of(env, "NCCL_IB_HCA"));
-  }
-  if (!any) return "no RDMA adapter";
-  if (!up) return "all RDMA adapters are down";
-  if (!allowed) return "NCCL_IB_HCA=" + value_of(env, "NCCL_IB_HCA") + " matches no adapter";
-  return "";
-}
-
-bool usable_rdma(const pb::Nic& nic, const std::map<std::string, std::string>& env) {
-  return is_rdma(nic) && !nic.down() && name_allowed(nic.name(), value_of(env, "NCCL_IB_HCA"));
-}
-
-// What NCCL's sockets run over: IPoIB where there is one, else every interface but loopback and
-// docker's bridges; with a filter every one that fits.
-std::vector<uint32_t> usable_interfaces(const pb::Node& node,
-                                        const std::map<std::string, std::string>& env) {
-  constexpr size_t kMostInterfaces = 16;
-  const std::string filter = value_of(env, "NCCL_SOCKET_IFNAME");
-  std::vector<uint32_t> infiniband, others;
-  for (int i = 0; i < node.interfaces_size(); ++i) {
-    const pb::Interface& face = node.interfaces(i);
-    if (face.down()) continue;
-    // An interface that rides on a port goes down with it.
-    const bool dead_port = std::any_of(
-        node.nics().begin(), node.nics().end(),
-        [&](const pb::Nic& nic) { return nic.down() && nic.interface() == face.name(); });
-    if (dead_port) continue;
-    if (!filter.empty()) {
-      if (!name_allowed(face.name(), filter)) continue;
-    } else if (face.kind() == pb::LOOPBACK || face.kind() == pb::BRIDGE) {
-      continue;
-    }
-    const bool ib = filter.empty() && face.kind() == pb::IPOIB;
-    (ib ? infiniband : others).push_back(static_cast<uint32_t>(i));
-  }
-  std::vector<uint32_t>& out = infiniband.empty() ? others : infiniband;
-  if (out.size() > kMostInterfaces) out.resize(kMostInterfaces);
-  return out;
-}
-
-// What two ranks of one node can do together.
-TopologySettings weaker(TopologySettings a, const TopologySettings& b) {
-  a.p2p_level = std::min(a.p2p_level, b.p2p_level);
-  a.p2p_level_given |= b.p2p_level_given;
-  a.gdr_level = std::min(a.gdr_level, b.gdr_level);
-  a.shared_memory &= b.shared_memory;
-  a.through_gpu &= b.through_gpu;
-  a.pxn &= b.pxn;
-  a.pxn_c2c &= b.pxn_c2c;
-  a.gdr_c2c &= b.gdr_c2c;
-  a.p2p_pxn_level = std::min(a.p2p_pxn_level, b.p2p_pxn_level);
-  a.nvls = std::min(a.nvls, b.nvls);
-  a.collnet &= b.collnet;
-  a.multi_node_nvlink &= b.multi_node_nvlink;
-  return a;
-}
-
-IntraTransport worst_of(PairTransport transport) {
-  switch (transport) {
-    case PairTransport::kNvlink:
-    case PairTransport::kNvlinkVia:
-      return IntraTransport::kNvlink;
-    case PairTransport::kPcie:
-      return IntraTransport::kPcie;
-    case PairTransport::kHost:
-      return IntraTransport::kHost;
-  }
-  return IntraTransport::kHost;
-}
-
-PairTransport transport_of(const NodeSystem& system, size_t a, size_t b) {
-  if (!system.peer_to_peer(a, b)) return PairTransport::kHost;
-  const PathType type = system.gpu_path(a, b).type;
-  if (type <= PathType::kNvl) return PairTransport::kNvlink;
-  return type == PathType::kNvb ? PairTransport::kNvlinkVia : PairTransport::kPcie;
-}
-
-// Each GPU's best neighbour, the worst of them: what joins the node.
-IntraTransport joining(const NodeSystem& system) {
-  IntraTransport worst = IntraTransport::kNvlink;
-  for (size_t a = 0; a < system.gpus.size(); ++a) {
-    IntraTransport best = IntraTransport::kHost;
-    for (size_t b = 0; b < system.gpus.size(); ++b) {
-      if (a != b) best = std::min(best, worst_of(transport_of(system, a, b)));
-    }
-    if (system.gpus.size() > 1) worst = std::max(worst, best);
-  }
-  return worst;
 }
 
 class Placing {
@@ -180,8 +64,14 @@ class Placing {
                                 taken->second, rank, entry->node(), entry->gpu()),
                     "communicator " + communicator_.id, "give every rank a GPU of its own");
       }
+      if (context_.launch.backend() == pb::NCCL) {
+        if (auto ok = check_network(node(entry->node()), member.env, rank); !ok) return ok;
+      }
       const auto [known, fresh] = environments.emplace(member.env, settings_.size());
       if (fresh) settings_.push_back(topology_settings(member.env, version, out_.notes));
+      std::vector<std::string> repeated;  // of an environment that was read before
+      member.network =
+          network_settings(member.env, node(entry->node()), fresh ? out_.notes : repeated);
       setting_of_.push_back(known->second);
       out_.members.push_back(std::move(member));
     }
@@ -245,18 +135,26 @@ class Placing {
     return scope;
   }
 
-  // Ranks that can neither reach each other's memory nor share host memory meet on the network.
+  // Ranks that can neither reach each other's memory nor share host memory meet on the network, as do
+  // those whose adapters are nearer and faster than their GPUs' way to each other.
   void split() {
     std::vector<LocalGroup> whole;
     whole.swap(out_.groups);
     for (const LocalGroup& group : whole) {
-      if (group.settings.shared_memory || group.members.size() < 2) {
+      const bool faster_outside = group.settings.net_inside_node && !switched(group);
+      if (group.members.size() < 2 || (group.settings.shared_memory && !faster_outside)) {
         add_group();
         for (const uint32_t m : group.members) add_member(out_.groups.size() - 1, m);
         continue;
       }
-      const SystemScope scope = scope_of(group);
-      const NodeSystem system(context_.platform, scope, group.settings);
+      SystemScope scope = scope_of(group);
+      if (faster_outside) add_nets(group, scope);
+      const std::shared_ptr<const NodeSystem> system = cache_.look(scope, group.settings);
+      const auto joined = [&](size_t a, size_t b) {
+        const bool near = group.settings.shared_memory ||
+                          (system->peer_to_peer(a, b) && system->peer_to_peer(b, a));
+        return near && !(faster_outside && system->network_faster(a, b));
+      };
       std::map<GpuRef, size_t> index;
       for (size_t i = 0; i < scope.gpus.size(); ++i) index[scope.gpus[i]] = i;
       std::map<size_t, size_t> part_of;  // of a GPU, by the part of its first peer
@@ -264,9 +162,7 @@ class Placing {
         const size_t own = index[out_.members[m].gpu];
         size_t part = SIZE_MAX;
         for (const auto& [gpu, known] : part_of) {
-          if (system.peer_to_peer(own, gpu) && system.peer_to_peer(gpu, own)) {
-            part = std::min(part, known);
-          }
+          if (joined(own, gpu)) part = std::min(part, known);
         }
         if (part == SIZE_MAX) {
           part = out_.groups.size();
@@ -275,6 +171,29 @@ class Placing {
         part_of[own] = part;
         add_member(part, m);
       }
+    }
+  }
+
+  // No network is faster than NVLink through a switch.
+  [[nodiscard]] bool switched(const LocalGroup& group) const {
+    return std::all_of(group.members.begin(), group.members.end(), [&](uint32_t m) {
+      const GpuRef at = out_.members[m].gpu;
+      return node(at.node).nvswitch().count() > 0 &&
+             node(at.node).gpus(static_cast<int>(at.gpu)).nvlink().links() > 0;
+    });
+  }
+
+  // The RDMA adapters that every rank of the group may use; none when one of them cannot.
+  void add_nets(const LocalGroup& group, SystemScope& scope) const {
+    if (context_.launch.backend() != pb::NCCL) return;
+    std::set<uint32_t> hosts;
+    for (const uint32_t m : group.members) {
+      const Member& member = out_.members[m];
+      if (!rdma_refusal(node(member.gpu.node), member.env).empty()) return;
+      hosts.insert(member.gpu.node);
+    }
+    for (const uint32_t host : hosts) {
+      for (const uint32_t net : nets_of(group, host, false)) scope.nets.push_back({host, net});
     }
   }
 
@@ -309,11 +228,7 @@ class Placing {
       if (sockets) {
         own = usable_interfaces(node(host), out_.members[m].env);
       } else {
-        for (int n = 0; n < node(host).nics_size(); ++n) {
-          if (usable_rdma(node(host).nics(n), out_.members[m].env)) {
-            own.push_back(static_cast<uint32_t>(n));
-          }
-        }
+        own = usable_adapters(node(host), out_.members[m].env);
       }
       if (first) {
         nets = own;
@@ -374,9 +289,13 @@ class Placing {
     const NodeSystem& system = group.system();
     const uint32_t net = system.local_net(member.local, 0);
     if (net == UINT32_MAX || system.gpu_direct(member.local, net)) return "";
-    if (!system.nets[net].direct) return "GPUDirect RDMA is off on the adapter";
-    const std::string level = value_of(member.env, "NCCL_NET_GDR_LEVEL");
-    return level.empty() ? "the adapter is too far from the GPU" : "NCCL_NET_GDR_LEVEL=" + level;
+    if (!system.nets[net].direct) {
+      return group.settings.dma_buffers ? "GPUDirect RDMA is off on the adapter"
+                                        : "GPUDirect RDMA is off (NCCL_DMABUF_ENABLE=0)";
+    }
+    const auto level = member.env.find("NCCL_NET_GDR_LEVEL");
+    return level == member.env.end() ? "the adapter is too far from the GPU"
+                                     : "NCCL_NET_GDR_LEVEL=" + level->second;
   }
 
   using Reasons = std::vector<std::map<std::string, std::vector<uint32_t>>>;
@@ -409,6 +328,12 @@ class Placing {
         if (!why.empty()) indirect[g][why].push_back(out_.members[m].rank);
       }
       direct &= indirect[g].empty();
+      for (uint32_t m : out_.groups[g].members) {
+        const NodeSystem& system = out_.groups[g].system();
+        const uint32_t net = system.local_net(out_.members[m].local, 0);
+        out_.staged_sends |= net != UINT32_MAX && system.gpu_direct(out_.members[m].local, net) &&
+                             !system.gpu_direct_send(out_.members[m].local, net);
+      }
     }
     out_.inter = direct ? InterTransport::kRdmaDirect
                  : rdma ? InterTransport::kRdma
@@ -447,34 +372,6 @@ class Placing {
 };
 
 }  // namespace
-
-const char* name_of(IntraTransport transport) {
-  switch (transport) {
-    case IntraTransport::kNvlink:
-      return "P2P/NVL";
-    case IntraTransport::kPcie:
-      return "P2P/PCIe";
-    case IntraTransport::kHost:
-      return "SHM";
-  }
-  return "SHM";
-}
-
-const char* name_of(InterTransport transport) {
-  switch (transport) {
-    case InterTransport::kNone:
-      return "";
-    case InterTransport::kNvlink:
-      return "P2P/MNNVL";
-    case InterTransport::kRdmaDirect:
-      return "NET/IB/GDRDMA";
-    case InterTransport::kRdma:
-      return "NET/IB";
-    case InterTransport::kSocket:
-      return "NET/Socket";
-  }
-  return "";
-}
 
 PairTransport Placement::between(const Member& a, const Member& b) const {
   if (host_only) return PairTransport::kHost;

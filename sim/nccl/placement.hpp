@@ -12,20 +12,15 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "sim/nccl/network_settings.hpp"
 #include "sim/nccl/node_graphs.hpp"
 #include "sim/nccl/topology_settings.hpp"
 #include "sim/nccl/traffic.hpp"
+#include "sim/nccl/transports.hpp"
 
 namespace rehearse::sim {
 
 using platforms::GpuRef;
-
-enum class IntraTransport : uint8_t { kNvlink, kPcie, kHost };
-enum class InterTransport : uint8_t { kNone, kNvlink, kRdmaDirect, kRdma, kSocket };
-
-// "P2P/NVL", "NET/IB/GDRDMA", ...
-[[nodiscard]] const char* name_of(IntraTransport transport);
-[[nodiscard]] const char* name_of(InterTransport transport);
 
 struct Member {
   uint32_t rank = 0;
@@ -33,11 +28,12 @@ struct Member {
   std::map<std::string, std::string> env;
   uint32_t group = 0;  // index into Placement::groups
   uint32_t local = 0;  // index into the GPUs of the group's system
+  NetworkSettings network;
 };
 
 // The members that reach each other without a network, in order of rank: those of one node, or of an
 // NVLink domain of several; what NCCL calls a node. Ranks of one node that share neither peer access
-// nor memory are groups of their own.
+// nor memory, or that a network joins faster than either, are groups of their own.
 struct LocalGroup {
   uint32_t node = 0;                // of its first member
   std::vector<uint32_t> members;    // indices into Placement::members
@@ -53,9 +49,6 @@ struct LocalGroup {
   [[nodiscard]] const NodeSystem& system() const { return graphs->system; }
 };
 
-// How two members of one group are joined.
-enum class PairTransport : uint8_t { kNvlink, kNvlinkVia, kPcie, kHost };
-
 struct Placement {
   std::vector<Member> members;                     // in communicator order
   std::vector<LocalGroup> groups;                  // nodes in order of first appearance
@@ -63,6 +56,7 @@ struct Placement {
   InterTransport inter = InterTransport::kNone;
   std::vector<Fallback> fallbacks;
   std::string offered;             // transport with defaults and all parts in order
+  bool staged_sends = false;       // with GPUDirect RDMA: some ranks send through host memory
   bool host_only = false;          // Gloo and MPI: everything goes through host memory
   std::vector<std::string> notes;  // variables that NCCL or this model would not honour
 

@@ -7,7 +7,6 @@
 #include <map>
 
 #include "sim/efficiency.hpp"
-#include "sim/nccl/environment.hpp"
 #include "sim/nccl/graphs.hpp"
 #include "sim/nccl/rounding.hpp"
 
@@ -52,6 +51,7 @@ Hardware hardware_of(HopKind kind) {
     case HopKind::kHost:
       return Hardware::kPci;
     case HopKind::kRdmaDirect:
+    case HopKind::kRdmaStagedSend:
     case HopKind::kRdma:
     case HopKind::kSocket:
       return Hardware::kNet;
@@ -112,7 +112,7 @@ HopKind hop_between(const Placement& placement) {
     case InterTransport::kNvlink:
       return HopKind::kNvlink;
     case InterTransport::kRdmaDirect:
-      return HopKind::kRdmaDirect;
+      return placement.staged_sends ? HopKind::kRdmaStagedSend : HopKind::kRdmaDirect;
     case InterTransport::kRdma:
       return HopKind::kRdma;
     case InterTransport::kNone:
@@ -132,6 +132,8 @@ const char* name_of(HopKind kind) {
       return "host memory";
     case HopKind::kRdmaDirect:
       return "RDMA with GPUDirect";
+    case HopKind::kRdmaStagedSend:
+      return "RDMA with GPUDirect, sent through host memory";
     case HopKind::kRdma:
       return "RDMA through host memory";
     case HopKind::kSocket:
@@ -146,6 +148,7 @@ double hop_latency_us(HopKind kind, Algorithm algorithm, Protocol protocol) {
   if (us == 0) us = table[index_of(Algorithm::kRing)][index_of(protocol)];
   if (kind == HopKind::kHost) us *= kHostFactor;
   if (kind == HopKind::kRdma) us += kStagedUs;
+  if (kind == HopKind::kRdmaStagedSend) us += kStagedUs / 2;
   if (kind == HopKind::kSocket) us += kSocketUs;
   return us;
 }
@@ -280,10 +283,33 @@ BytesPerSec host_memory_limit(const ModelContext& context, const Placement& plac
   return slowest;
 }
 
-BytesPerSec socket_limit(const Member& member) {
-  const int sockets = std::clamp(whole_number(member.env, "NCCL_SOCKET_NTHREADS", 1), 1, 64) *
-                      std::clamp(whole_number(member.env, "NCCL_NSOCKS_PERTHREAD", 1), 1, 64);
-  return kTcpStream * std::clamp(sockets, 1, 64);
+void limit_by_network(const ModelContext& context, const Placement& placement,
+                      std::vector<FlowLoad>& flows) {
+  const bool rdma =
+      placement.inter == InterTransport::kRdmaDirect || placement.inter == InterTransport::kRdma;
+  if (!rdma) return;
+  double share = 1;
+  for (const Member& member : placement.members) {
+    const pb::Node& node = context.platform.nodes(static_cast<int>(member.gpu.node));
+    const auto& nics = placement.groups[member.group].nics;
+    const pb::NicKind kind =
+        nics.empty() ? pb::INFINIBAND : node.nics(static_cast<int>(nics.front())).kind();
+    share = std::min(share, class_share(context.platform.fabric(), kind, member.network));
+    share = std::min(share, ordering_share(node, member.network));
+  }
+  if (share >= 1) return;
+  for (FlowLoad& flow : flows) {
+    FlowLoad outside;
+    for (const LinkWeight& use : flow.links) {
+      const platforms::LinkKind kind = context.links[use.link].kind;
+      if (kind != platforms::LinkKind::kNic && kind != platforms::LinkKind::kSwitch) continue;
+      outside.links.push_back(use);
+    }
+    const BytesPerSec most = rate_alone(context, outside) * share;
+    if (most > 0) flow.cap = flow.cap > 0 ? std::min(flow.cap, most) : most;
+  }
 }
+
+BytesPerSec socket_limit(const Member& member) { return kTcpStream * member.network.sockets; }
 
 }  // namespace rehearse::sim

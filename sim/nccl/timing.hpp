@@ -30,7 +30,15 @@ struct DecidedCall {
 };
 
 // Where a hop runs.
-enum class HopKind : uint8_t { kNvlink, kPcie, kHost, kRdmaDirect, kRdma, kSocket };
+enum class HopKind : uint8_t {
+  kNvlink,
+  kPcie,
+  kHost,
+  kRdmaDirect,
+  kRdmaStagedSend,  // GPUDirect at the receiver only
+  kRdma,
+  kSocket
+};
 [[nodiscard]] HopKind hop_inside(const Placement& placement);
 [[nodiscard]] HopKind hop_between(const Placement& placement);  // of several nodes
 [[nodiscard]] const char* name_of(HopKind kind);                // "NVLink", "host memory", "RDMA"
@@ -74,6 +82,11 @@ enum class HopKind : uint8_t { kNvlink, kPcie, kHost, kRdmaDirect, kRdma, kSocke
 // when no ring passes through it inside a node.
 [[nodiscard]] BytesPerSec host_memory_limit(const ModelContext& context, const Placement& placement,
                                             const Graphs& graphs);
+
+// Keeps flows below what the classes of their traffic get from the fabric and what adapters reach of
+// GPU memory, by the settings of the members' ranks (sim/nccl/network_settings.hpp).
+void limit_by_network(const ModelContext& context, const Placement& placement,
+                      std::vector<FlowLoad>& flows);
 
 // Of all sockets of one connection.
 [[nodiscard]] BytesPerSec socket_limit(const Member& member);

@@ -79,6 +79,26 @@ int nets_per_gpu(const Environment& environment, std::vector<std::string>& notes
 
 }  // namespace
 
+TopologySettings weaker(TopologySettings a, const TopologySettings& b) {
+  a.p2p_level = std::min(a.p2p_level, b.p2p_level);
+  a.p2p_level_given |= b.p2p_level_given;
+  a.gdr_level = std::min(a.gdr_level, b.gdr_level);
+  a.shared_memory &= b.shared_memory;
+  a.through_gpu &= b.through_gpu;
+  a.pxn &= b.pxn;
+  a.pxn_c2c &= b.pxn_c2c;
+  a.gdr_c2c &= b.gdr_c2c;
+  a.p2p_pxn_level = std::min(a.p2p_pxn_level, b.p2p_pxn_level);
+  a.nvls = std::min(a.nvls, b.nvls);
+  a.collnet &= b.collnet;
+  a.multi_node_nvlink &= b.multi_node_nvlink;
+  a.net_inside_node &= b.net_inside_node;
+  a.gdr_read = std::min(a.gdr_read, b.gdr_read);
+  a.dma_buffers &= b.dma_buffers;
+  a.merge_ports &= b.merge_ports;
+  return a;
+}
+
 TopologySettings topology_settings(const Environment& environment, const NcclVersion& version,
                                    std::vector<std::string>& notes) {
   TopologySettings out;
@@ -98,11 +118,18 @@ TopologySettings topology_settings(const Environment& environment, const NcclVer
   out.cross_nic = std::clamp(reader.number("NCCL_CROSS_NIC", 2), 0, 2);
   out.p2p_pxn_level = std::clamp(reader.number("NCCL_P2P_PXN_LEVEL", 2), 0, 2);
   out.nets_per_gpu = nets_per_gpu(environment, notes);
-  out.net_inside_node = reader.number("NCCL_NET_DISABLE_INTRA", 1) == 0;
+  out.net_inside_node = reader.number("NCCL_NET_DISABLE_INTRA", 0) != 1;
+  out.gdr_read = std::clamp(reader.number("NCCL_NET_GDR_READ", -1), -1, 1);
+  out.dma_buffers = reader.number("NCCL_DMABUF_ENABLE", 1) != 0;
+  // Ports of one adapter are one device since 2.20.
+  out.merge_ports =
+      reader.number("NCCL_IB_MERGE_NICS", 1) != 0 && !(version < NcclVersion{2, 20, 0});
   out.nvls = std::clamp(reader.number("NCCL_NVLS_ENABLE", 2), 0, 2);
   out.collnet = reader.number("NCCL_COLLNET_ENABLE", 0) == 1;
   out.collnet_nodes = std::max(1, reader.number("NCCL_COLLNET_NODE_THRESHOLD", 2));
-  out.multi_node_nvlink = reader.number("NCCL_MNNVL_ENABLE", 2) != 0;
+  // Memory of another node is reached through cuMem handles only.
+  out.multi_node_nvlink =
+      reader.number("NCCL_MNNVL_ENABLE", 2) != 0 && reader.number("NCCL_CUMEM_ENABLE", -1) != 0;
   for (const char* name : {"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE"}) {
     const std::string* file = value_of(environment, name);
     if (file == nullptr) continue;

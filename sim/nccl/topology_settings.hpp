@@ -24,15 +24,21 @@ struct TopologySettings {
   int cross_nic = 2;                    // NCCL_CROSS_NIC
   int p2p_pxn_level = 2;                // NCCL_P2P_PXN_LEVEL
   int nets_per_gpu = 0;                 // NCCL_NETDEVS_POLICY: 0 AUTO, -1 ALL, n MAX:n
-  bool net_inside_node = true;          // NCCL_NET_DISABLE_INTRA
+  bool net_inside_node = true;          // NCCL_NET_DISABLE_INTRA is not 1
+  int gdr_read = -1;                    // NCCL_NET_GDR_READ; -1: by the GPU
+  bool dma_buffers = true;              // NCCL_DMABUF_ENABLE
+  bool merge_ports = true;              // NCCL_IB_MERGE_NICS: ports of one adapter are one device
   int nvls = 2;                         // NCCL_NVLS_ENABLE
   bool collnet = false;                 // NCCL_COLLNET_ENABLE
   int collnet_nodes = 2;                // NCCL_COLLNET_NODE_THRESHOLD
-  bool multi_node_nvlink = true;        // NCCL_MNNVL_ENABLE
+  bool multi_node_nvlink = true;        // NCCL_MNNVL_ENABLE, NCCL_CUMEM_ENABLE
   NcclVersion version;
 
   bool operator==(const TopologySettings&) const = default;
 };
+
+// What two ranks of one node can do together.
+[[nodiscard]] TopologySettings weaker(TopologySettings a, const TopologySettings& b);
 
 // Reads them from a rank's environment. What NCCL would not understand keeps the default and gives a
 // sentence in `notes`, as do NCCL_TOPO_FILE and NCCL_GRAPH_FILE, which are imported, not opened.

@@ -9,6 +9,7 @@
 
 #include "sim/horovod/controller.hpp"
 #include "sim/host/host_model.hpp"
+#include "sim/nccl/dissent.hpp"
 #include "sim/nccl/loads.hpp"
 #include "sim/nccl/pairs.hpp"
 #include "sim/nccl/timing.hpp"
@@ -49,10 +50,13 @@ struct CommunicatorModel::Impl {
   Findings findings;
   std::optional<HostModel> host = std::nullopt;  // instead of NCCL
   std::vector<LatencyPart> before = {};          // that every collective waits for
+  std::vector<OtherDecider> others = {};         // ranks that have other settings
 
   [[nodiscard]] Result<CallTraffic> traffic(const traces::Call& call, uint32_t member) const;
+  void compare_plans(const traces::Call& call, uint32_t member, CallTraffic& out) const;
   [[nodiscard]] CallTraffic planned(const Call& asked, const PlannedCall& plan) const;
-  [[nodiscard]] std::vector<FlowLoad> flows(const Call& asked, const PlannedCall& plan) const;
+  [[nodiscard]] std::vector<FlowLoad> flows(const Call& asked, const PlannedCall& plan,
+                                            const Queues& queues) const;
   // Payload rate of one channel whatever the links offer, on the wire; 0: no limit.
   [[nodiscard]] BytesPerSec cap(const Choice& choice, int channels) const;
 };
@@ -73,7 +77,7 @@ Result<CommunicatorModel> CommunicatorModel::create(const ModelContext& context,
     return CommunicatorModel(std::make_unique<const Impl>(std::move(impl)));
   }
   RH_TRY(Placement placement, place(context, communicator));
-  RH_TRY(Graphs graphs, build_graphs(context, placement));
+  RH_TRY(Graphs graphs, build_graphs(context, placement, 0));
   RH_TRY(Settings settings, parse_settings(placement.members.front().env));
   RH_TRY(NcclVersion version, parse_nccl_version(context.launch.nccl_version()));
   RH_TRY(NcclModel model, make_nccl_model(graphs.shape, settings, version));
@@ -96,8 +100,10 @@ Result<CommunicatorModel> CommunicatorModel::create(const ModelContext& context,
     findings.add("nccl-setting", Severity::kWarning, note, "correct or unset the variable");
   }
   findings.merge(variable_findings(placement));
+  RH_TRY(std::vector<OtherDecider> others, other_deciders(context, placement, version));
   Impl impl{context,          std::move(placement), std::move(graphs),
             std::move(model), std::move(transport), std::move(findings)};
+  impl.others = std::move(others);
   impl.before = waits_before(context, impl.placement, impl.findings);
   return CommunicatorModel(std::make_unique<const Impl>(std::move(impl)));
 }
@@ -121,11 +127,43 @@ Result<CallTraffic> CommunicatorModel::traffic(const traces::Call& call, uint32_
     return alone;
   }
   auto out = impl_->traffic(call, member);
+  if (out) impl_->compare_plans(call, member, *out);
   if (out && !impl_->before.empty() && !traces::is_point_to_point(call.collective)) {
     out->parts.insert(out->parts.begin(), impl_->before.begin(), impl_->before.end());
     out->latency = sum_of(out->parts);
   }
   return out;
+}
+
+void CommunicatorModel::Impl::compare_plans(const traces::Call& call, uint32_t member,
+                                            CallTraffic& out) const {
+  const PairContext pairs{context, placement, graphs, model};
+  const Bytes bytes = std::max(call.bytes_in, call.bytes_out);
+  const auto peer = static_cast<uint32_t>(std::max(0, call.peer));
+  for (const OtherDecider& other : others) {
+    std::string text;
+    if (traces::is_point_to_point(call.collective)) {
+      const auto is_other = [&](uint32_t m) {
+        return std::binary_search(other.ranks.begin(), other.ranks.end(),
+                                  placement.members[m].rank);
+      };
+      if (is_other(member) == is_other(peer)) continue;
+      const bool apart = placement.members[member].group != placement.members[peer].group;
+      text = dissent_in(pairs, other, bytes, apart ? P2pRoute::kNetwork : P2pRoute::kInsideNode);
+    } else if (call.collective == Collective::kAllToAll || call.collective == Collective::kGather ||
+               call.collective == Collective::kScatter) {
+      const auto part = bytes / static_cast<Bytes>(placement.members.size());
+      text = dissent_in(pairs, other, part,
+                        placement.groups.size() > 1 ? P2pRoute::kNetwork : P2pRoute::kInsideNode);
+    } else {
+      text = dissent_in(model, other, nccl_call(call));
+    }
+    if (text.empty()) continue;
+    out.dissenters.insert(out.dissenters.end(), other.ranks.begin(), other.ranks.end());
+    if (!out.dissent.empty()) out.dissent += "; ";
+    out.dissent += text;
+  }
+  std::sort(out.dissenters.begin(), out.dissenters.end());
 }
 
 Result<CallTraffic> CommunicatorModel::Impl::traffic(const traces::Call& call,
@@ -165,24 +203,26 @@ CallTraffic CommunicatorModel::Impl::planned(const Call& asked, const PlannedCal
   out.algorithm = fmt::format("{}/{}", name_of(choice.algorithm), name_of(choice.protocol));
   out.bus_bytes = total * (asked.function == Function::kAllReduce ? 2 : 1) *
                   (rooted ? 1.0 : (ranks - 1) / ranks);
-  out.flows = flows(asked, plan);
-  out.parts = pass_latency(model, placement, asked.function, choice);
-  double rate = 0;
-  for (const FlowLoad& flow : out.flows) {
-    const double alone = rate_alone(context, flow);
-    if (rate == 0 || alone < rate) rate = alone;
-  }
   // Every channel alike, so that more bytes never mean fewer loops.
   const ChunkPlan chunks = plan_chunks(
       model, {asked, choice, (total_bytes(asked, n) + out.channels - 1) / out.channels, 1});
+  const int64_t slice = std::max<int64_t>(1, chunks.slice_bytes);
+  out.queues = queues_of(placement, static_cast<int64_t>(total / out.channels) / slice, slice);
+  out.flows = flows(asked, plan, out.queues);
+  out.parts = pass_latency(model, placement, asked.function, choice);
+  double rate = 0;
+  for (const FlowLoad& flow : out.flows) {
+    const double alone = rate_alone(context, flow) * out.queues.units;
+    if (rate == 0 || alone < rate) rate = alone;
+  }
   const LatencyPart loops = loop_latency(model, placement, asked, choice, chunks, rate);
   if (loops.count > 0) out.parts.push_back(loops);
   out.latency = sum_of(out.parts);
   return out;
 }
 
-std::vector<FlowLoad> CommunicatorModel::Impl::flows(const Call& asked,
-                                                     const PlannedCall& plan) const {
+std::vector<FlowLoad> CommunicatorModel::Impl::flows(const Call& asked, const PlannedCall& plan,
+                                                     const Queues& queues) const {
   const Choice& choice = plan.choice;
   const int channels = std::max(1, plan.split.n_channels());
   const auto ranks = static_cast<double>(placement.members.size());
@@ -191,19 +231,39 @@ std::vector<FlowLoad> CommunicatorModel::Impl::flows(const Call& asked,
   const double per_channel = total / channels * wire_factor(choice.protocol);
   const bool reduce_all = asked.function == Function::kAllReduce;
   const bool rooted = asked.function == Function::kBroadcast || asked.function == Function::kReduce;
-  const Loads loads(context, placement, graphs);
+  const Loads loads(context, placement, graphs, queues);
   const BytesPerSec limit = cap(choice, channels);
+  // Of CollNet: what a rank has and gets; the other direction is one node's part of it.
+  const double nodes = reduce_all ? 1 : static_cast<double>(placement.groups.size());
+  const double up = asked.function == Function::kAllGather ? 1 / nodes : 1;
+  const double down = asked.function == Function::kReduceScatter ? 1 / nodes : 1;
   std::vector<FlowLoad> out;
+  const auto add = [&](std::vector<LinkWeight> links, double bytes, BytesPerSec most) {
+    out.push_back({std::move(links), bytes / queues.units, most / queues.units});
+  };
   switch (choice.algorithm) {
     case Algorithm::kTree:
-    case Algorithm::kCollnetDirect:
-    case Algorithm::kCollnetChain:
-      out.push_back({loads.trees(channels), per_channel, limit});
+      add(loads.trees(channels), per_channel, limit);
       break;
-    case Algorithm::kRing:
+    case Algorithm::kCollnetChain:
+      add(loads.collnet_chains(channels, Loads::Way::kUp), per_channel * up, limit);
+      add(loads.collnet_chains(channels, Loads::Way::kDown), per_channel * down, limit);
+      break;
+    case Algorithm::kCollnetDirect: {
+      const double slice = total / std::max(1, graphs.shape.collnet_heads);
+      add(loads.collnet_heads(Loads::Way::kUp), slice * up, 0);
+      add(loads.collnet_heads(Loads::Way::kDown), slice * down, 0);
+      break;
+    }
     case Algorithm::kPat: {
+      double unit = 1;
+      std::vector<LinkWeight> links = loads.pat(channels, asked.function, unit);
+      add(std::move(links), per_channel / ranks * unit, limit * unit);
+      break;
+    }
+    case Algorithm::kRing: {
       const double share = rooted ? 1.0 : (ranks - 1) / ranks * (reduce_all ? 2 : 1);
-      out.push_back({loads.rings(channels), per_channel * share, limit});
+      add(loads.rings(channels), per_channel * share, limit);
       break;
     }
     case Algorithm::kNvls:
@@ -211,17 +271,24 @@ std::vector<FlowLoad> CommunicatorModel::Impl::flows(const Call& asked,
       // In-switch reduction: what each of n GPUs sends is reduced on the way (n parts out, one in),
       // the result is multicast (one part out, n in). A part is 1/n of the data.
       const auto n = static_cast<uint32_t>(graphs.shape.ranks_per_node);
-      const bool up = asked.function != Function::kAllGather;
-      const bool down = asked.function != Function::kReduceScatter;
-      const uint32_t sent = (up ? n : 0) + (down ? 1 : 0), received = (up ? 1 : 0) + (down ? n : 0);
+      const bool reduces = asked.function != Function::kAllGather;
+      const bool copies = asked.function != Function::kReduceScatter;
+      const uint32_t sent = (reduces ? n : 0) + (copies ? 1 : 0);
+      const uint32_t received = (reduces ? 1 : 0) + (copies ? n : 0);
       out.push_back(
           {loads.nvls(sent, received), total / n / nvls_efficiency(graphs.shape.cc_min), 0});
-      if (placement.groups.size() > 1) {
-        out.push_back({loads.node_trees(channels), per_channel, limit});
+      if (placement.groups.size() < 2) break;
+      if (choice.algorithm == Algorithm::kNvlsTree) {
+        add(loads.node_trees(channels), per_channel, limit);
+        break;
       }
+      const double slice = total / std::max(1, graphs.shape.nvls_heads);
+      add(loads.nvls_heads(Loads::Way::kUp), slice * up, 0);
+      add(loads.nvls_heads(Loads::Way::kDown), slice * down, 0);
       break;
     }
   }
+  limit_by_network(context, placement, out);
   return out;
 }
 
@@ -233,8 +300,10 @@ BytesPerSec CommunicatorModel::Impl::cap(const Choice& choice, int channels) con
     limit = limit > 0 ? std::min(limit, each) : each;
   }
   if (placement.groups.size() > 1 && placement.inter == InterTransport::kSocket) {
-    const BytesPerSec sockets = socket_limit(placement.members.front());
-    limit = limit > 0 ? std::min(limit, sockets) : sockets;
+    for (const Member& member : placement.members) {
+      const BytesPerSec sockets = socket_limit(member);
+      limit = limit > 0 ? std::min(limit, sockets) : sockets;
+    }
   }
   return limit;
 }

@@ -29,6 +29,15 @@ struct NcclModel;
 struct Placement;
 struct DecidedCall;  // a call and its plan, sim/nccl/timing.hpp
 
+// How a connection between nodes is spread. A flow over it is `units` times as heavy and carries a
+// `units`-th of the bytes, so that each queue pair can take a path of its own where switches hash and
+// each port of an adapter its share.
+struct Queues {
+  uint32_t units = 1;
+  int64_t messages = 1;       // of one connection in the call: few do not reach every queue pair
+  int64_t message_bytes = 1;  // of one of them
+};
+
 // One fluid flow: `bytes` cross each link once per unit of weight, no faster than `cap` (0: no
 // limit). Flows of one communicator with equal `cap` and `pair` share the cap.
 struct FlowLoad {
@@ -67,6 +76,10 @@ struct CallTraffic {
   Bytes hop_bytes = 0;  // payload of one of them
   Bytes credit = 0;     // payload that fits into the buffers between a sender and its receiver
   std::vector<LatencyPart> parts = {};  // whose sum is `latency`
+  // Ranks that plan the call otherwise than the first one, and how: it then never ends.
+  std::vector<uint32_t> dissenters = {};
+  std::string dissent = {};
+  Queues queues{};  // that the flows between nodes are spread over
 };
 
 // Why a communicator does not use the best transport its nodes offer.

@@ -107,8 +107,19 @@ std::vector<uint32_t> out_of_step(const Evidence& evidence, const Stuck& stuck) 
 }
 
 // Who of those that disagree is wrong: the ones that issue fewer calls on the communicator than the
-// rest, else the smaller party.
+// rest, else the smaller party; where settings make them plan a call differently, the fewer ranks.
 std::vector<uint32_t> dissenters(const Evidence& evidence, const Stuck& stuck) {
+  const Replayed::Shape& shape =
+      evidence.replayed.shapes[evidence.replayed.shape_of[stuck.meeting]];
+  if (!shape.dissent.empty()) {
+    std::vector<uint32_t> others, rest;
+    for (uint32_t r : stuck.present) {
+      const bool other = std::binary_search(shape.dissenters.begin(), shape.dissenters.end(),
+                                            evidence.program.ranks[r].rank);
+      (other ? others : rest).push_back(r);
+    }
+    return others.size() <= rest.size() ? others : rest;
+  }
   const uint32_t communicator = evidence.replayed.meetings[stuck.meeting].communicator;
   int64_t most = 0;
   for (uint32_t r : stuck.present) {
@@ -275,7 +286,13 @@ void fill_hang(const Evidence& evidence, pb::Outcome& out) {
           fmt::format("issues fewer calls on {} than its peers and is out of step; {} waits",
                       evidence.program.communicators[meeting.communicator].id, what));
     }
+    const std::string& dissent = replayed.shapes[replayed.shape_of[stuck.meeting]].dissent;
     for (uint32_t r : wrong) {
+      if (!dissent.empty()) {
+        blamed.emplace(evidence.program.ranks[r].rank,
+                       fmt::format("its NCCL settings plan {} differently: {}", what, dissent));
+        continue;
+      }
       const traces::Call& call = stuck.calls.at(r);
       blamed.emplace(evidence.program.ranks[r].rank,
                      fmt::format("comes to {} with {} of {} bytes; the others disagree", what,

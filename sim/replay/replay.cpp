@@ -174,6 +174,7 @@ class Evaluator final : public FabricListener, public Stage {
       meeting.mismatch |= agreed == Agreement::kNeverEnds;
       meeting.corrupt |= agreed == Agreement::kCorrupts;
     }
+    meeting.mismatch |= shape.planned_apart;
     ++meeting.arrived;
     meeting.first_arrival = std::min(meeting.first_arrival, when);
     if (meeting.last_arriver == UINT32_MAX || when > meeting.last_arrival) {

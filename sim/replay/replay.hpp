@@ -96,6 +96,9 @@ struct Replayed {
     double bus_bytes = 0;
     Nanos time = 0;  // in transfer, summed
     LinkId bottleneck = platforms::kNoLink;
+    // Ranks that plan it otherwise than the first member (CallTraffic::dissent): it never ends.
+    std::string dissent;
+    std::vector<uint32_t> dissenters;
   };
   std::vector<Shape> shapes;
   std::vector<uint32_t> shape_of;  // by meeting

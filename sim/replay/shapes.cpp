@@ -73,6 +73,9 @@ class Declarer {
     report.channels = traffic.channels;
     report.algorithm = traffic.algorithm;
     report.bus_bytes = traffic.bus_bytes;
+    report.dissent = traffic.dissent;
+    report.dissenters = traffic.dissenters;
+    shape.planned_apart = !traffic.dissent.empty();
     report.bytes = static_cast<double>(std::max(call.bytes_in, call.bytes_out));
     double slowest = 0;
     for (const FlowLoad& flow : traffic.flows) {

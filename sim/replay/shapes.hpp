@@ -32,6 +32,7 @@ struct DeclaredShape {
   std::vector<std::pair<RouteId, double>> flows;
   std::vector<DeclaredHop> hops;  // rooted calls and pairs
   DeclaredPlan plan;              // empty: the flows stand for it
+  bool planned_apart = false;     // members' settings make them plan it differently
   Bytes credit = 0;
   Bytes bytes = 0;          // of one hop's payload, to compare with the credit
   double sm_share = 0;      // of a GPU's multiprocessors that its channels hold

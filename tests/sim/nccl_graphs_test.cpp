@@ -63,7 +63,7 @@ struct Job {
   Graphs graphs(std::vector<uint32_t> members = {}) {
     placement = placed(std::move(members));
     if (!placement) FAIL(placement.error().message());
-    auto out = build_graphs({platform, *links, launch}, *placement);
+    auto out = build_graphs({platform, *links, launch}, *placement, 0);
     REQUIRE(out);
     REQUIRE(check_shape(out->shape));
     return *out;

@@ -236,7 +236,7 @@ TEST_CASE("channel counts of well-known machines are NCCL's", "[sim][nccl]") {
     std::iota(members.begin(), members.end(), 0u);
     const auto placement = place(context, {"c", "test", members, "nccl"});
     REQUIRE(placement);
-    const auto graphs = build_graphs(context, *placement);
+    const auto graphs = build_graphs(context, *placement, 0);
     REQUIRE(graphs);
     INFO(row.id << " " << row.nodes);
     CHECK(graphs->shape.n_channels == row.channels);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/document.hpp"
 #include "sim/nccl/graphs.hpp"
 #include "tests/sim/testbeds.hpp"
 
@@ -17,13 +18,48 @@ namespace {
 struct Case {
   const char* name;
   const char* value;
-  const char* machine = "dgx-h100";
+  const char* machine = "dgx-h100";  // catalogue id, or a platform document
   uint32_t nodes = 2;
   const char* collective = "all_reduce";
   Bytes bytes = Bytes{1} << 26;
   std::vector<RankSetting> beside = {};
   uint32_t ranks = 0;
 };
+
+// Fabrics that hash, spread and tell classes apart; no catalogue machine has them all.
+constexpr const char* kHashes =
+    "like: oci-h100\nfabric: {kind: leaf-spine, nodes_per_leaf: 1, spines: 8, ecmp: true}";
+constexpr const char* kSpreads =
+    "like: dgx-h100\nfabric: {kind: leaf-spine, nodes_per_leaf: 1, spines: 8, adaptive: true}";
+constexpr const char* kClasses =
+    "like: dgx-h100\nfabric: {kind: single-switch, classes: [{id: 3, share: 0.25}]}";
+constexpr const char* kLossy =
+    "like: oci-h100\nfabric: {kind: single-switch, classes: [{id: 0, lossy: true}]}";
+constexpr const char* kReduces =
+    "like: dgx-h100\nfabric: {kind: rail-optimised, nodes_per_leaf: 2, spines: 4, sharp: true}";
+// Cards and adapters below one switch per socket: across sockets the network is faster.
+constexpr const char* kFarSockets =
+    "nodes: [{numa: [{vendor: amd, arch: x86}, {vendor: amd, arch: x86}],"
+    " switches: [{name: plx0, pcie: {generation: 4, numa: 0}},"
+    "            {name: plx1, pcie: {generation: 4, numa: 1}}],"
+    " gpus: {like: a100-pcie-80gb, count: 4, pcie: {parent: 'plx{i/2}'}},"
+    " nics: {count: 2, kind: infiniband, bandwidth: 200Gbps, gpudirect: true,"
+    "        pcie: {generation: 4, parent: 'plx{i}'}},"
+    " interfaces: {name: eth0, addresses: ['10.0.0.{i}/16']}}]\nfabric: {kind: single-switch}";
+constexpr const char* kDmabuf =
+    "nodes: [{like: dgx-h100, gpudirect_way: dmabuf}]\nfabric: {kind: single-switch}";
+
+pb::Platform machine_of(const std::string& machine) {
+  if (machine.find(':') == std::string::npos) return catalogue_platform(machine);
+  const auto folder = shipped("platforms/catalogue");
+  REQUIRE(folder);
+  pb::Platform platform;
+  const auto read =
+      read_document(machine, "test", platform, platforms::PlatformCatalogue(*folder).resolver());
+  INFO((read ? std::string() : read.error().message()));
+  REQUIRE(read);
+  return platform;
+}
 
 // All of an explanation that a variable can change, as text.
 std::string picture(const Case& c, bool set) {
@@ -33,7 +69,7 @@ std::string picture(const Case& c, bool set) {
   options.nodes = c.nodes;
   options.ranks = c.ranks;
   options.settings = settings;
-  auto made = Testbed::make(catalogue_platform(c.machine), options, "test");
+  auto made = Testbed::make(machine_of(c.machine), options, "test");
   REQUIRE(made);
   const auto world = (*made)->world();
   if (!world) return "refused: " + world.error().what;
@@ -126,26 +162,55 @@ const std::vector<Case>& cases() {
        .bytes = Bytes{1} << 28,
        .beside = {kSockets}},
       {.name = "NCCL_SOCKET_IFNAME", .value = "eth0", .beside = {kSockets}},
+      {.name = "NCCL_SOCKET_FAMILY", .value = "AF_INET6", .beside = {kSockets}},
+      {.name = "NCCL_NVLS_NCHANNELS",
+       .value = "4",
+       .nodes = 1,
+       .beside = {{"NCCL_ALGO", "NVLS", {}}}},
+      {.name = "NCCL_LL128_C2C", .value = "0", .machine = "gh200-quad"},
+      {.name = "NCCL_COLLNET_ENABLE", .value = "1", .machine = kReduces, .nodes = 4},
+      {.name = "NCCL_COLLNET_NODE_THRESHOLD",
+       .value = "8",
+       .machine = kReduces,
+       .nodes = 4,
+       .beside = {{"NCCL_COLLNET_ENABLE", "1", {}}}},
+      {.name = "NCCL_SHM_DISABLE", .value = "1", .machine = "rtx4090-8", .nodes = 1},
+      {.name = "NCCL_CROSS_NIC", .value = "1"},
+      {.name = "NCCL_PXN_DISABLE", .value = "1", .collective = "alltoall"},
+      {.name = "NCCL_P2P_PXN_LEVEL", .value = "0", .collective = "alltoall"},
+      {.name = "NCCL_PXN_C2C", .value = "0", .machine = "gh200-quad", .collective = "alltoall"},
+      {.name = "NCCL_NVB_DISABLE",
+       .value = "1",
+       .machine = "dgx1-v100",
+       .nodes = 1,
+       .collective = "alltoall"},
+      {.name = "NCCL_NETDEVS_POLICY", .value = "MAX:1", .machine = "aws-p5"},
+      {.name = "NCCL_NET_DISABLE_INTRA", .value = "1", .machine = kFarSockets, .nodes = 1},
+      {.name = "NCCL_NET_GDR_C2C", .value = "0", .machine = "gh200-quad"},
+      {.name = "NCCL_NET_GDR_READ", .value = "0", .machine = "dgx-a100"},
+      {.name = "NCCL_MNNVL_ENABLE", .value = "0", .machine = "gb200-nvl72"},
+      {.name = "NCCL_CUMEM_ENABLE", .value = "0", .machine = "gb200-nvl72"},
+      {.name = "NCCL_DMABUF_ENABLE", .value = "0", .machine = kDmabuf},
+      {.name = "NCCL_IB_MERGE_NICS", .value = "0", .machine = "oci-h100"},
+      {.name = "NCCL_IB_SL", .value = "3", .machine = kClasses},
+      {.name = "NCCL_IB_TC", .value = "106", .machine = kLossy},
+      {.name = "NCCL_IB_QPS_PER_CONNECTION", .value = "4", .machine = kHashes, .nodes = 4},
+      {.name = "NCCL_IB_SPLIT_DATA_ON_QPS",
+       .value = "1",
+       .machine = kHashes,
+       .nodes = 4,
+       .bytes = 1 << 20,
+       .beside = {kRing, {"NCCL_PROTO", "Simple", {}}, {"NCCL_IB_QPS_PER_CONNECTION", "8", {}}}},
+      {.name = "NCCL_IB_ADAPTIVE_ROUTING", .value = "0", .machine = kSpreads, .nodes = 4},
+      {.name = "NCCL_IB_AR_THRESHOLD", .value = "1073741824", .machine = kSpreads, .nodes = 4},
+      {.name = "NCCL_IB_PCI_RELAXED_ORDERING", .value = "0", .machine = "azure-ndv4"},
   };
   return all;
 }
 
-// Act on what this catalogue has no machine for, or in rooms other than this one.
+// Shown by tests of their own.
 const std::map<std::string_view, const char*> kElsewhere = {
-    {"NCCL_LL128_C2C", "needs a Hopper machine whose adapters are reached by PXN or C2C only"},
     {"NCCL_CTA_POLICY", "needs registered buffers; nccl_choice_test shows it"},
-    {"NCCL_COLLNET_ENABLE", "needs a CollNet plugin; nccl_tuning_test shows it"},
-    {"NCCL_COLLNET_NODE_THRESHOLD", "needs a CollNet plugin"},
-    {"NCCL_SHM_DISABLE", "topology settings"},
-    {"NCCL_CROSS_NIC", "topology settings"},
-    {"NCCL_PXN_DISABLE", "topology settings"},
-    {"NCCL_PXN_C2C", "topology settings"},
-    {"NCCL_P2P_PXN_LEVEL", "topology settings"},
-    {"NCCL_NVB_DISABLE", "topology settings"},
-    {"NCCL_NETDEVS_POLICY", "topology settings"},
-    {"NCCL_NET_DISABLE_INTRA", "topology settings"},
-    {"NCCL_NET_GDR_C2C", "topology settings"},
-    {"NCCL_MNNVL_ENABLE", "topology settings"},
 };
 
 }  // namespace
@@ -193,4 +258,54 @@ TEST_CASE("a variable that NCCL does not know is a finding with the nearest name
   CHECK(bed.world->findings().count("nccl-variable-unknown") == 1);
   CHECK(bed.world->findings().count("nccl-variable-idle") == 1);
   CHECK_THAT(bed.world->findings().rows().front().advice, Catch::Contains("NCCL_ALGO"));
+}
+
+TEST_CASE("ranks whose variables make them decide otherwise never end a call", "[sim][variables]") {
+  const Bed bed = bed_of("dgx-a100", 2, 0, {{"NCCL_ALGO", "Tree", {3, 9}}});
+  Question question;
+  question.bytes = Bytes{1} << 28;
+  const Explanation e = bed.explained(question);
+  CHECK(e.never);
+  CHECK(e.findings.count("nccl-decisions-differ") == 1);
+  const auto traffic = traffic_of(bed.testbed->context(), *bed.world, question);
+  REQUIRE(traffic);
+  CHECK(traffic->dissenters == std::vector<uint32_t>{3, 9});
+  CHECK_THAT(traffic->dissent, Catch::Contains("TREE") && Catch::Contains("RING"));
+  // A variable that differs and changes nothing about this call is a finding only.
+  const Bed same = bed_of("dgx-a100", 2, 0, {{"NCCL_NVLS_CHUNKSIZE", "65536", {3}}});
+  CHECK_FALSE(same.explained(question).never);
+  CHECK(same.world->findings().count("nccl-environment-differs") == 1);
+}
+
+TEST_CASE("a network that is not there is refused with the rank that asks for it",
+          "[sim][variables]") {
+  const auto refusal = [](const char* machine, const char* value) {
+    TestbedOptions options;
+    options.nodes = 2;
+    options.settings = {{"NCCL_NET", value, {5}}};
+    auto made = Testbed::make(catalogue_platform(machine), options, "test");
+    REQUIRE(made);
+    const auto world = (*made)->world();
+    return world ? std::string() : world.error().where + ": " + world.error().what;
+  };
+  CHECK_THAT(refusal("dgx-a100", "Infiniband"),
+             Catch::Contains("rank 5") && Catch::Contains("network Infiniband not found"));
+  CHECK_THAT(refusal("rtx4090-8", "IB"), Catch::Contains("has no adapter"));
+  CHECK(refusal("dgx-a100", "ib").empty());
+  CHECK(refusal("dgx-a100", "Socket").empty());
+  CHECK(refusal("aws-p4d", "AWS Libfabric").empty());
+  CHECK_FALSE(refusal("dgx-a100", "AWS Libfabric").empty());
+}
+
+TEST_CASE("one rank's variables of the network are its own", "[sim][variables]") {
+  const auto time = [](std::vector<RankSetting> settings) {
+    Question question;
+    question.bytes = Bytes{1} << 28;
+    TestbedOptions options;
+    options.nodes = 2;
+    options.settings = std::move(settings);
+    return bed_of(machine_of(kClasses), options).explained(question).time;
+  };
+  CHECK(time({{"NCCL_IB_SL", "3", {11}}}) > 2 * time({}));
+  CHECK(time({{"NCCL_IB_SL", "4", {11}}}) == time({}));
 }
