@@ -126,6 +126,8 @@ Json explanation_json(const Explanation& e, const ExplanationFrame& frame) {
                   {"loops", e.chunks.loops},
                   {"steps_per_loop", e.chunks.steps_per_loop},
                   {"proxy_steps", e.chunks.proxy_steps}};
+  out["buffers"] = {{"gpu_bytes", e.gpu_buffers}, {"host_bytes", e.host_buffers}};
+  out["dissent"] = e.dissent;
   out["transports"] = {{"inside", e.inside},
                        {"between", e.between},
                        {"offered", e.offered},

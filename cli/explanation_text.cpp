@@ -24,7 +24,8 @@ std::string nodes_of(const Explanation& e) {
 
 // "297 us", or why there is no time.
 std::string time_of(const Explanation& e) {
-  return e.never ? "never: a link is down" : format_duration(e.time);
+  if (!e.never) return format_duration(e.time);
+  return e.dissent.empty() ? "never: a link is down" : "never: ranks plan it differently";
 }
 
 std::string band_of(const Explanation& e, const ExplanationFrame& frame) {
@@ -124,6 +125,10 @@ std::string execution(const Explanation& e, const Terminal& t) {
                                     format_count(static_cast<uint64_t>(e.chunks.steps_per_loop)),
                                     e.chunks.steps_per_loop == 1 ? "" : "s")});
   }
+  if (e.gpu_buffers + e.host_buffers > 0) {
+    table.add({"buffers", fmt::format("{} of GPU memory, {} of host memory on the rank with most",
+                                      format_bytes(e.gpu_buffers), format_bytes(e.host_buffers))});
+  }
   if (!e.inside.empty() && e.ranks > e.nodes) table.add({"inside a node", e.inside});
   if (!e.between.empty()) table.add({"between nodes", e.between});
   const std::string& used = e.between.empty() ? e.inside : e.between;
@@ -131,6 +136,7 @@ std::string execution(const Explanation& e, const Terminal& t) {
     table.add({"the hardware offers", e.offered});
   }
   out += table.text(t);
+  if (!e.dissent.empty()) out += t.styled(Style::kYellow, e.dissent) + "\n";
   for (const auto& fallback : e.fallbacks) {
     out += t.styled(Style::kYellow,
                     fmt::format("{} instead of {}: {}", fallback.to, fallback.from, fallback.why)) +

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "sim/nccl/buffers.hpp"
 #include "sim/nccl/graphs.hpp"
 #include "sim/nccl/pairs.hpp"
 #include "sim/nccl/threads.hpp"
@@ -101,6 +102,10 @@ class Explaining {
       out_.threads = plan.choice.n_threads;
       out_.chunks = plan.lo.chunk_bytes > 0 ? plan.lo : plan.hi;
       fill_graph(plan.choice.algorithm);
+      const ConnectionMemory memory = connection_memory(context_, placement, model_.graphs(),
+                                                        model_.nccl(), plan.choice.algorithm);
+      out_.gpu_buffers = memory.gpu;
+      out_.host_buffers = memory.host;
     }
     RH_TRY(const CallTraffic traffic, traffic_of(context_, model_, question_));
     out_.chosen = traffic.algorithm;
@@ -225,6 +230,7 @@ class Explaining {
     out_.transfer_time = alone->transfer;
     out_.channel_time = alone->capped;
     out_.never = alone->stalled || !traffic.dissent.empty();
+    out_.dissent = traffic.dissent;
     if (!traffic.dissent.empty()) {
       out_.findings.add("nccl-decisions-differ", Severity::kWarning, traffic.dissent,
                         "set the variables alike on all ranks; the call never ends");

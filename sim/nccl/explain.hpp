@@ -60,6 +60,8 @@ struct Explanation {
   int channels_offered = 0;
   int threads = 0;
   ChunkPlan chunks;  // of the first channel; chunk_bytes 0: none (send and recv)
+  // Memory of the connections of the chosen algorithm, of the rank that has most.
+  Bytes gpu_buffers = 0, host_buffers = 0;
 
   std::string inside, between;  // transports; `between` empty on one node
   std::string offered;          // what the hardware could do
@@ -73,7 +75,8 @@ struct Explanation {
   std::vector<ExplainedLink> links;  // one per kind of link, the slowest first
   std::string bound;                 // "latency", "its channels" or the name of a link
   Nanos time = 0;
-  bool never = false;         // a link on its way is down
+  bool never = false;         // a link on its way is down, or ranks plan it differently
+  std::string dissent;        // how they do
   double algorithm_rate = 0;  // bytes per second, as nccl-tests computes them
   double bus_rate = 0;
 

@@ -18,6 +18,7 @@ enum class Acts : uint8_t {
   kTransport,  // how two ranks reach each other, which adapters they use
   kTime,       // rate or latency only
   kBringUp,    // the start of the job: interfaces, addresses, timers
+  kOutage,     // what happens when a port is lost
   kNowhere     // modelled as having no effect on a healthy collective; `note` says why
 };
 

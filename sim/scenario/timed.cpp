@@ -9,6 +9,7 @@
 
 #include "base/document.hpp"
 #include "sim/efficiency.hpp"
+#include "sim/scenario/failover.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -64,6 +65,7 @@ class Scheduler {
     std::sort(out_.outages.begin(), out_.outages.end(), [](const Outage& a, const Outage& b) {
       return a.from != b.from ? a.from < b.from : a.link < b.link;
     });
+    take_over(scenario_, links_, start_.capacities, out_);
     for (const pb::Patch& patch : scenario_.transforms) {
       if (!patch.has_stop_rank()) continue;
       if (auto stopped = stop(patch.stop_rank()); !stopped) return tl::unexpected(stopped.error());

@@ -116,6 +116,20 @@ TEST_CASE("a pause of one rank costs a step what it lasts", "[sim][ending]") {
   CHECK(longer <= 50 * kMillisecond);
 }
 
+TEST_CASE("ranks whose NCCL variables plan a call differently hang in it", "[sim][ending]") {
+  const pb::Outcome outcome =
+      run_job16({"launch.ranks[3].env.NCCL_PROTO=LL", "launch.env.NCCL_PROTO=Simple"});
+  CHECK(outcome.verdict() != pb::COMPLETED);
+  const std::vector<uint32_t> ranks = blamed(outcome);
+  REQUIRE_FALSE(ranks.empty());
+  bool told = false;
+  for (const pb::Culprit& culprit : outcome.culprits()) {
+    told |= culprit.why().find("its NCCL settings plan") != std::string::npos &&
+            culprit.why().find("SIMPLE") != std::string::npos;
+  }
+  CHECK(told);
+}
+
 TEST_CASE("repeated steps take as long as the recorded ones", "[sim][ending]") {
   const pb::Outcome once = run_job16();
   const pb::Outcome often = run_job16({"steps: 5"});

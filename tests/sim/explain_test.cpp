@@ -174,3 +174,22 @@ TEST_CASE("a collective is known by the names that logs and frameworks give it",
   }
   CHECK_FALSE(call_of(of(1 << 20, "all_to_most"), 8));
 }
+
+TEST_CASE("buffers grow with channels and NCCL_BUFFSIZE and are where the transport has them",
+          "[sim][explain]") {
+  const auto buffers = [](const char* machine, uint32_t nodes, std::vector<RankSetting> settings) {
+    settings.push_back({"NCCL_ALGO", "Ring", {}});
+    const Explanation e = bed_of(machine, nodes, 0, std::move(settings)).explained(of(1 << 26));
+    return std::pair(e.gpu_buffers, e.host_buffers);
+  };
+  const auto usual = buffers("dgx-a100", 1, {});
+  CHECK(usual.first > 0);
+  CHECK(usual.first % (Bytes{10} << 20) == 0);  // 10 MiB for each connection
+  CHECK(usual.second == 0);
+  CHECK(buffers("dgx-a100", 1, {{"NCCL_BUFFSIZE", "8388608", {}}}).first > usual.first);
+  CHECK(buffers("dgx-a100", 1, {{"NCCL_MAX_NCHANNELS", "4", {}}}).first == Bytes{40} << 20);
+  const auto shared = buffers("dgx-a100", 1, {{"NCCL_P2P_DISABLE", "1", {}}});
+  CHECK(shared.first == 0);
+  CHECK(shared.second > 0);
+  CHECK(buffers("dgx-a100", 2, {{"NCCL_IB_DISABLE", "1", {}}}).second > 0);
+}

@@ -122,6 +122,27 @@ TEST_CASE("InfiniBand gives a dead link up after exactly its timer times its ret
   CHECK(run_job16({dead + late}).verdict() == pb::CRASH);
 }
 
+TEST_CASE("another port of the adapter takes over when NCCL is told so", "[sim][timed]") {
+  const std::string pairs =
+      "{set: {\"platform.nodes[*].nics[0-1].adapter\": a, \"platform.nodes[*].nics[2-3].adapter\": "
+      "b, \"platform.nodes[*].nics[4-5].adapter\": c, \"platform.nodes[*].nics[6-7].adapter\": d}}";
+  const std::string lost =
+      "{set: {\"platform.nodes[1].nics[0].down\": \"true\"}, from: 1us, until: 900s}";
+  const std::string on = "launch.env.NCCL_IB_RESILIENCY_PORT_FAILOVER=1";
+  const pb::Outcome healthy = run_job16({pairs});
+  REQUIRE(healthy.verdict() == pb::COMPLETED);
+  CHECK(run_job16({pairs, lost}).verdict() == pb::CRASH);
+  const Nanos patience = 7 * (Nanos{4096} << 18);
+  const pb::Outcome saved = run_job16({pairs, lost, on});
+  CHECK(saved.verdict() == pb::COMPLETED);
+  CHECK(saved.end_ns() > patience);
+  CHECK(saved.end_ns() < patience + 4 * healthy.end_ns());
+  // One rank without it, or ports that are devices of their own: nobody takes over.
+  CHECK(run_job16({pairs, lost, on, "launch.ranks[9].env.NCCL_IB_RESILIENCY_PORT_FAILOVER=0"})
+            .verdict() == pb::CRASH);
+  CHECK(run_job16({lost, on}).verdict() == pb::CRASH);
+}
+
 TEST_CASE("a flapping link costs time and a patient timer survives it", "[sim][timed]") {
   const pb::Outcome healthy = run_job16({"steps: 4"});
   const pb::Outcome flapping =

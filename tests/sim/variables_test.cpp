@@ -228,7 +228,10 @@ TEST_CASE("every variable of the table is shown, acts elsewhere, or says why it 
   for (const Variable& variable : nccl_variables()) {
     INFO(variable.name);
     CHECK_FALSE(variable.note.empty());
-    if (variable.acts == Acts::kNowhere || variable.acts == Acts::kBringUp) continue;
+    if (variable.acts == Acts::kNowhere || variable.acts == Acts::kBringUp ||
+        variable.acts == Acts::kOutage) {
+      continue;
+    }
     const bool shown = std::any_of(cases().begin(), cases().end(),
                                    [&](const Case& c) { return c.name == variable.name; });
     CHECK((shown || kElsewhere.contains(variable.name)));
