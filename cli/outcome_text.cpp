@@ -139,7 +139,8 @@ std::string waits(const pb::Outcome& outcome, const Terminal& terminal) {
     const pb::Wait& wait = *row.first;
     const std::vector<uint32_t> wanted(wait.for_ranks().begin(), wait.for_ranks().end());
     table.add({format_ranks(row.second), format_ranks(wanted), wait.operation(),
-               wait.communicator(), fmt::format("{}", wait.sequence())});
+               wait.communicator(),
+               wait.communicator().empty() ? "" : fmt::format("{}", wait.sequence())});
   }
   return "\n" + table.text(terminal);
 }

@@ -2,6 +2,7 @@
 // `rehearse run`: one scenario, simulated.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/document.hpp"
@@ -11,6 +12,8 @@
 #include "cli/scenario_options.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
+#include "sim/bringup/nccl_log.hpp"
+#include "traces/export/flight_recorder.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -40,6 +43,41 @@ Result<void> check_expected(const std::string& word) {
               "one of " + join_words(known));
 }
 
+// One file per rank in the folder of an option.
+Result<void> write_to_folder(Context& context, const char* option, const std::string& name,
+                             const std::string& text) {
+  const std::filesystem::path folder = context.get<std::string>(option);
+  std::error_code ec;
+  std::filesystem::create_directories(folder, ec);
+  if (ec) {
+    return fail(Code::kIo, "cannot create the folder: " + ec.message(), folder.string(),
+                fmt::format("give --{} a folder that can be written", option));
+  }
+  return write_file((folder / name).string(), text, context.overwrite());
+}
+
+// What the ranks themselves would have left behind.
+Result<void> write_logs(Context& context, const sim::Scenario& scenario,
+                        const pb::Outcome& outcome) {
+  if (context.has("nccl-log")) {
+    RH_TRY(const auto logs, sim::bringup::nccl_logs(scenario));
+    for (const auto& log : logs) {
+      const std::string name = fmt::format("nccl-rank{}.log", log.rank);
+      if (auto done = write_to_folder(context, "nccl-log", name, log.text); !done) return done;
+    }
+  }
+  if (!context.has("flight-recorder")) return {};
+  if (outcome.flight_records().empty()) {
+    context.reporter().note("no flight recorder dump: no watchdog of PyTorch ran out");
+  }
+  for (const pb::FlightRecorder& recorder : outcome.flight_records()) {
+    const std::string name = fmt::format("nccl_trace_rank_{}.json", recorder.rank());
+    const std::string text = traces::flight_recorder_json(recorder);
+    if (auto done = write_to_folder(context, "flight-recorder", name, text); !done) return done;
+  }
+  return {};
+}
+
 Result<int> run_run(Context& context) {
   if (context.has("list")) {
     if (context.inputs().empty()) return exit_code(list_scenarios(context));
@@ -55,10 +93,16 @@ Result<int> run_run(Context& context) {
     if (auto good = check_expected(expected); !good) return tl::unexpected(std::move(good).error());
   }
   RH_TRY(const Edited edited, load_edited(context, context.inputs().front()));
-  const bool timeline = context.has("timeline");
-  RH_TRY(pb::Outcome outcome,
-         simulate_edited(edited, timeline ? sim::Detail::kTimeline : sim::Detail::kSavings,
-                         context.reporter()));
+  const bool timeline = context.has("timeline"), records = context.has("flight-recorder");
+  const sim::Detail detail = timeline && records ? sim::Detail::kAll
+                             : timeline          ? sim::Detail::kTimeline
+                             : records           ? sim::Detail::kRecords
+                                                 : sim::Detail::kSavings;
+  RH_TRY(pb::Outcome outcome, simulate_edited(edited, detail, context.reporter()));
+  if (auto written = write_logs(context, edited.changed, outcome); !written) {
+    return tl::unexpected(std::move(written).error());
+  }
+  outcome.clear_flight_records();
   if (timeline) {
     const std::string text = to_json(outcome.timeline()).dump() + "\n";
     if (auto written = write_file(context.get<std::string>("timeline"), text, context.overwrite());
@@ -102,6 +146,10 @@ Verb run_verb() {
         "wrong-semantics, rejected");
     add("timeline", po::value<std::string>()->value_name("FILE"),
         "also write when every operation of every rank ran, as JSON in columns");
+    add("nccl-log", po::value<std::string>()->value_name("DIR"),
+        "also write what each rank would log at start with NCCL_DEBUG=INFO");
+    add("flight-recorder", po::value<std::string>()->value_name("DIR"),
+        "also write what PyTorch's flight recorder would dump, when a watchdog runs out");
     add("list", "the shipped scenarios");
   };
   verb.writes = Writes::kFile;
@@ -113,6 +161,10 @@ Verb run_verb() {
                    {"./rehearse run ddp-16 --patch 'skip-collective: {rank: 3, nth: 5}' "
                     "--expect hang",
                     "one rank leaves out a collective"},
+                   {"./rehearse run ddp-16 --fault F16 --nccl-log logs",
+                    "InfiniBand disabled, and the logs of all ranks at start"},
+                   {"./rehearse run ddp-16 --fault F21 --flight-recorder dumps",
+                    "a hang, and what the flight recorder of each rank would hold"},
                    {"./rehearse run gpt-32 --patch 'steps: 4' --patch '{set: "
                     "{\"platform.nodes[1].nics[*].bandwidth\": 50Gbps}, from: 1s, until: 2s}'",
                     "slow ports on one node for a second in a longer run"},

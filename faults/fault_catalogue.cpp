@@ -143,6 +143,7 @@ std::map<std::string, std::string> stand_ins(const pb::Fault& fault) {
       values[p.name() + ".node"] = "0";
       values[p.name() + ".gpu"] = p.default_();
     }
+    if (p.kind() == pb::Parameter::NODE) values[p.name() + ".name"] = "node";
   }
   return values;
 }

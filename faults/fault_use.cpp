@@ -116,6 +116,7 @@ Result<void> place(const FaultUse& use, const pb::Scenario& document,
       if (auto ok = check_index(parameter, n, platform.nodes_size()); !ok) return ok;
       if (n < static_cast<uint32_t>(platform.nodes_size()))
         node = &platform.nodes(static_cast<int>(n));
+      if (node) values[parameter.name() + ".name"] = node->name();
     } else if (parameter.kind() == Kind::RANK) {
       const uint32_t rank = index(parameter);
       const auto& ranks = document.launch().ranks();

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/document.hpp"
 #include "base/proto/options.pb.h"
 #include "base/text.hpp"
 
@@ -19,6 +20,7 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 
 constexpr std::string_view kMax = "max ";
+constexpr std::string_view kValue = "value ";
 
 bool is_name(std::string_view text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
@@ -132,6 +134,12 @@ Result<std::string> value_of(std::string_view inner, const Placeholders& placeho
     if (!placeholders.document) return std::string("1");
     return largest_at(*placeholders.document, inner.substr(kMax.size()));
   }
+  if (inner.starts_with(kValue)) {
+    if (!placeholders.document) return std::string("1");
+    RH_TRY(std::string text, get_path(*placeholders.document, inner.substr(kValue.size())));
+    while (text.ends_with('\n')) text.pop_back();
+    return text.substr(0, text.find('\n'));
+  }
   const auto found = placeholders.values.find(std::string(inner));
   if (found != placeholders.values.end()) return found->second;
   std::vector<std::string> names;
@@ -174,7 +182,7 @@ Result<std::string> substitute(std::string_view text, const std::string& file,
     const size_t close = text[at] == '{' ? text.find_first_of("{}\n", at + 1) : text.npos;
     const std::string_view inner =
         close != text.npos && text[close] == '}' ? text.substr(at + 1, close - at - 1) : "";
-    if (!is_name(inner) && !inner.starts_with(kMax)) {
+    if (!is_name(inner) && !inner.starts_with(kMax) && !inner.starts_with(kValue)) {
       out += text[at];
       continue;
     }

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/simulate.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
 
 #include "platforms/model/links.hpp"
+#include "sim/bringup/bringup.hpp"
 #include "sim/efficiency.hpp"
 #include "sim/fabric/fabric.hpp"
 #include "sim/nccl/messages.hpp"
 #include "sim/nccl/node_graphs.hpp"
 #include "sim/nccl/traffic.hpp"
+#include "sim/outcome/flight_records.hpp"
 #include "sim/outcome/outcome.hpp"
 #include "sim/replay/replay.hpp"
+#include "sim/scenario/alone.hpp"
 #include "sim/scenario/grow.hpp"
 #include "sim/scenario/timed.hpp"
 #include "sim/scenario/transform.hpp"
@@ -67,6 +73,34 @@ void keep_start_skew(const traces::Trace& trace, traces::Program& program) {
   }
 }
 
+// The scenario as it came up: every rank on the GPU that it took, with those that it found.
+Scenario as_it_came_up(const Scenario& scenario, const bringup::CameUp& up) {
+  Scenario out = scenario;
+  out.alone = up.alone;
+  if (up.alone) {
+    out.findings.add("effective-world-size", Severity::kWarning,
+                     fmt::format("{} processes, each of which takes itself for the whole job",
+                                 scenario.document.launch().ranks_size()),
+                     "start them with the launcher of the framework");
+  }
+  for (const auto& [entry, gpu] : up.moved) {
+    out.document.mutable_launch()->mutable_ranks(entry)->set_gpu(gpu);
+    out.findings.add("unexpected-device", Severity::kWarning,
+                     fmt::format("rank {} runs on GPU {}, not {}",
+                                 scenario.document.launch().ranks(entry).rank(), gpu,
+                                 scenario.document.launch().ranks(entry).gpu()),
+                     "see CUDA_VISIBLE_DEVICES and the local rank of its process");
+  }
+  return out;
+}
+
+// A timeout makes PyTorch write them.
+bool dumps_records(const Scenario& scenario, const pb::Outcome& outcome) {
+  if (scenario.document.launch().framework() != pb::PYTORCH) return false;
+  return std::any_of(outcome.timers().begin(), outcome.timers().end(),
+                     [](const pb::TimerEvent& timer) { return timer.timer() == "watchdog"; });
+}
+
 }  // namespace
 
 Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
@@ -77,6 +111,7 @@ Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
   for (const pb::Patch& patch : scenario.transforms) {
     if (auto done = transform(program, patch); !done) return done;
   }
+  if (scenario.alone) separate_ranks(program);
   RH_TRY(const std::vector<bool> grew, grow_communicators(scenario, program));
   RH_TRY(platforms::Links links, platforms::Links::build(scenario.document.platform()));
   NodeGraphCache cache(scenario.document.platform());
@@ -146,14 +181,27 @@ Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
   return {};
 }
 
-Result<pb::Outcome> simulate_here(const Scenario& scenario, Detail detail, Reporter& reporter) {
+Result<pb::Outcome> simulate_here(const Scenario& written, Detail detail,
+                                  Reporter& reporter) {
+  RH_TRY(bringup::CameUp up, bringup::bring_up(written));
+  if (up.failed) return std::move(up.outcome);
+  std::optional<Scenario> other;
+  if (up.alone || !up.moved.empty()) other = as_it_came_up(written, up);
+  const Scenario& scenario = other ? *other : written;
   pb::Outcome outcome;
   auto done = replay_here(scenario, reporter, [&](const Evidence& evidence) {
     outcome = make_outcome(scenario, evidence);
+    outcome.MergeFrom(up.outcome);
+    if (up.alone && outcome.verdict() == pb::COMPLETED) outcome.set_verdict(pb::WRONG_SEMANTICS);
     if (detail != Detail::kSummary && outcome.has_critical_path()) {
       fill_savings(evidence, *outcome.mutable_critical_path());
     }
-    if (detail == Detail::kTimeline) fill_timeline(evidence, *outcome.mutable_timeline());
+    const bool all = detail == Detail::kAll;
+    if (all || detail == Detail::kTimeline) fill_timeline(evidence, *outcome.mutable_timeline());
+    if ((all || detail == Detail::kRecords) && dumps_records(scenario, outcome)) {
+      const bool ended = outcome.verdict() == pb::CRASH;
+      fill_flight_records(scenario, evidence, ended ? outcome.end_ns() : INT64_MAX, outcome);
+    }
   });
   if (!done) return tl::unexpected(done.error());
   return outcome;

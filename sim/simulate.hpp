@@ -18,8 +18,9 @@ namespace rehearse::sim {
 // `symptom` is left to the classifier (faults/symptoms), which sees only the outcome.
 [[nodiscard]] Result<pb::Outcome> simulate(const Scenario& scenario, Reporter& reporter);
 // kSavings: also what a step would save without each row of the critical path. kTimeline: that and
-// every operation's times (Outcome.timeline), some bytes for each.
-enum class Detail { kSummary, kSavings, kTimeline };
+// every operation's times (Outcome.timeline), some bytes for each. kRecords: savings and the flight
+// records of a run that hangs or times out. kAll: all of them.
+enum class Detail { kSummary, kSavings, kTimeline, kRecords, kAll };
 [[nodiscard]] Result<pb::Outcome> simulate(const Scenario& scenario, Detail detail,
                                            Reporter& reporter);
 

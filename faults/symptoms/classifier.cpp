@@ -105,11 +105,16 @@ pb::Symptom of_hang(const pb::Outcome& outcome) {
     const std::vector<uint32_t> missing(wait.for_ranks().begin(), wait.for_ranks().end());
     std::set<uint32_t> waiting;
     for (const pb::Wait& each : outcome.waits()) waiting.insert(each.rank());
-    reasons.push_back(fmt::format("{} ranks wait; rank {} in {} (communicator {}, sequence {}) {}",
-                                  waiting.size(), wait.rank(), wait.operation(),
-                                  wait.communicator(), wait.sequence(),
+    // Before there are communicators, ranks wait in a state of bring-up.
+    const std::string where =
+        wait.communicator().empty()
+            ? ""
+            : fmt::format(" (communicator {}, sequence {})", wait.communicator(), wait.sequence());
+    reasons.push_back(fmt::format("{} ranks wait; rank {} in {}{} {}", waiting.size(), wait.rank(),
+                                  wait.operation(), where,
                                   !missing.empty()          ? "for rank " + format_ranks(missing)
                                   : over_dead_link(outcome) ? "over a link that is down"
+                                  : where.empty()           ? "and nobody comes"
                                                             : "whose members disagree"));
   } else {
     reasons.emplace_back("no rank makes progress");

@@ -113,6 +113,19 @@ void walk(const traces::RankTrace& rank, const traces::Strings& names, uint32_t 
   }
 }
 
+// Contexts that other processes of the node opened on this rank's GPU.
+Bytes foreign_contexts(const pb::Launch& launch, const pb::RankLaunch& own) {
+  Bytes count = 0;
+  for (const pb::RankLaunch& other : launch.ranks()) {
+    if (other.node() != own.node() || other.rank() == own.rank() || other.gpu() == own.gpu()) {
+      continue;
+    }
+    const auto& on = other.contexts_on();
+    count += std::find(on.begin(), on.end(), own.gpu()) != on.end() ? 1 : 0;
+  }
+  return count;
+}
+
 }  // namespace
 
 std::vector<MemoryAccount> memory_accounts(const Scenario& scenario, const Evidence& evidence,
@@ -145,9 +158,18 @@ std::vector<MemoryAccount> memory_accounts(const Scenario& scenario, const Evide
     }
     const auto steps =
         static_cast<uint32_t>(std::min<size_t>(evidence.program.steps, rank.steps.size()));
-    walk(rank, evidence.names, steps, kContext + nccl, account);
+    const Bytes context =
+        scenario.document.launch().context() > 0 ? scenario.document.launch().context() : kContext;
+    const Bytes foreign = context * foreign_contexts(scenario.document.launch(), launch);
+    walk(rank, evidence.names, steps, context + foreign + nccl, account);
     account.parts.emplace_back("NCCL buffers", nccl);
-    account.parts.emplace_back("CUDA context", kContext);
+    account.parts.emplace_back("CUDA context", context);
+    if (foreign > 0) {
+      account.parts.emplace_back("contexts of other ranks", foreign);
+      findings.add("unexpected-device", Severity::kWarning,
+                   fmt::format("other ranks hold contexts on the GPU of rank {}", launch.rank()),
+                   "let every process take its device before anything else uses CUDA");
+    }
     std::stable_sort(account.parts.begin(), account.parts.end(),
                      [](const auto& a, const auto& b) { return a.second > b.second; });
     out.push_back(std::move(account));
@@ -159,7 +181,7 @@ std::string out_of_memory_text(const MemoryAccount& account, pb::Framework frame
                                uint32_t device) {
   const auto mib = [](Bytes bytes) { return static_cast<double>(bytes) / kMiB; };
   const Bytes free = std::max<Bytes>(0, account.capacity - account.in_use);
-  if (framework == pb::TENSORFLOW) {
+  if (framework == pb::TENSORFLOW || framework == pb::KERAS) {
     return fmt::format(
         "ResourceExhaustedError: OOM when allocating tensor of {} bytes on /device:GPU:{} by "
         "allocator GPU_{}_bfc",

@@ -179,7 +179,13 @@ class Explaining {
                            placement.inter != InterTransport::kNvlink;
         if (named) channel.adapters.push_back(adapter(placement.groups[g], path.nic));
       }
-      if (algorithm == Algorithm::kTree) channel.parent = parents(c, nodes);
+      if (algorithm == Algorithm::kTree) {
+        for (const int parent : tree_parents(placement, graphs, static_cast<int>(c))) {
+          channel.parent.push_back(
+              parent < 0 ? -1
+                         : static_cast<int>(placement.members[static_cast<size_t>(parent)].rank));
+        }
+      }
       std::vector<uint32_t> key = channel.ring;
       for (const auto& path : graphs.rings[c]) key.push_back(path.nic);
       if (seen.insert(key).second) out_.graph.push_back(std::move(channel));
@@ -196,30 +202,6 @@ class Explaining {
       out += node.nics(static_cast<int>(port)).name();
     }
     return out;
-  }
-
-  // Chains inside nodes, the double binary tree between them.
-  [[nodiscard]] std::vector<int> parents(size_t c, int nodes) const {
-    const Placement& placement = model_.placement();
-    const Graphs& graphs = model_.graphs();
-    const auto& paths = graphs.trees[c % graphs.trees.size()];
-    const auto rank = [&](uint32_t member) {
-      return static_cast<int>(placement.members[member].rank);
-    };
-    std::vector<int> parent(placement.members.size(), -1);
-    for (int n = 0; n < nodes; ++n) {
-      const NodePath& path = paths[static_cast<size_t>(n)];
-      for (size_t i = 1; i < path.members.size(); ++i) {
-        parent[path.members[i]] = rank(path.members[i - 1]);
-      }
-      const TreeNode tree = binary_tree(n, nodes, graphs.tree_of(static_cast<int>(c)));
-      for (int child = 0; child < 2; ++child) {
-        if (tree.down[child] < 0) continue;
-        const NodePath& below = paths[static_cast<size_t>(tree.down[child])];
-        parent[graphs.to_parent(below)] = rank(graphs.to_child(path, child));
-      }
-    }
-    return parent;
   }
 
   Result<void> time(const CallTraffic& traffic) {

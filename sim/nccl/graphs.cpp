@@ -247,6 +247,25 @@ Result<Graphs> build_graphs(const ModelContext& context, const Placement& placem
   return Building(context, placement, decider).run();
 }
 
+std::vector<int> tree_parents(const Placement& placement, const Graphs& graphs, int channel) {
+  const auto& paths = graphs.trees[static_cast<size_t>(channel) % graphs.trees.size()];
+  const int nodes = static_cast<int>(placement.groups.size());
+  std::vector<int> parent(placement.members.size(), -1);
+  for (int n = 0; n < nodes; ++n) {
+    const NodePath& path = paths[static_cast<size_t>(n)];
+    for (size_t i = 1; i < path.members.size(); ++i) {
+      parent[path.members[i]] = static_cast<int>(path.members[i - 1]);
+    }
+    const TreeNode tree = binary_tree(n, nodes, graphs.tree_of(channel));
+    for (int child = 0; child < 2; ++child) {
+      if (tree.down[child] < 0) continue;
+      const NodePath& below = paths[static_cast<size_t>(tree.down[child])];
+      parent[graphs.to_parent(below)] = static_cast<int>(graphs.to_child(path, child));
+    }
+  }
+  return parent;
+}
+
 TreeNode binary_tree(int node, int n, int which) {
   // The second tree is the first over other names: mirrored for an even number of nodes, shifted
   // for an odd one, so that no node is inner in both.

@@ -46,6 +46,11 @@ struct Graphs {
 [[nodiscard]] Result<Graphs> build_graphs(const ModelContext& context, const Placement& placement,
                                           uint32_t decider);
 
+// Parent of every member in the tree of a channel, as indices into Placement::members; -1: the root. Chains
+// inside nodes, the double binary tree between them.
+[[nodiscard]] std::vector<int> tree_parents(const Placement& placement, const Graphs& graphs,
+                                            int channel);
+
 // Parent and children of `node` in NCCL's double binary tree over n nodes (§7.6); -1: none.
 struct TreeNode {
   int up = -1;

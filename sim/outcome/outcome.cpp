@@ -22,11 +22,6 @@ void add_rows(const Findings& findings, pb::Outcome& out) {
   }
 }
 
-std::string describe(const pb::Platform& platform) {
-  const auto nodes = platform.nodes_size();
-  return fmt::format("{}: {} node{}", platform.name(), nodes, nodes == 1 ? "" : "s");
-}
-
 // Settings and parts that keep a communicator from its best transport, and whose they are.
 void add_fallbacks(const Evidence& evidence, pb::Outcome& out) {
   Findings findings;
@@ -50,12 +45,17 @@ void add_fallbacks(const Evidence& evidence, pb::Outcome& out) {
 
 }  // namespace
 
+std::string platform_line(const pb::Platform& platform) {
+  const auto nodes = platform.nodes_size();
+  return fmt::format("{}: {} node{}", platform.name(), nodes, nodes == 1 ? "" : "s");
+}
+
 pb::Outcome make_outcome(const Scenario& scenario, const Evidence& whole) {
   pb::Outcome out;
   out.set_schema("rehearse.outcome/1");
   out.set_scenario(scenario.document.name());
   out.set_synthetic(scenario.trace->header.synthetic());
-  out.set_platform(describe(scenario.document.platform()));
+  out.set_platform(platform_line(scenario.document.platform()));
   out.set_seed(scenario.document.seed());
   out.set_ranks(static_cast<uint32_t>(whole.program.ranks.size() * scenario.replicas));
   out.set_version(version());

@@ -78,6 +78,9 @@ void fill_usage(const Evidence& evidence, pb::Outcome& out);
 // Every operation of every rank that ended, with its simulated times.
 void fill_timeline(const Evidence& evidence, pb::Timeline& out);
 
+// "dgx-a100: 2 nodes".
+[[nodiscard]] std::string platform_line(const pb::Platform& platform);
+
 // Everything above but the timeline.
 [[nodiscard]] pb::Outcome make_outcome(const Scenario& scenario, const Evidence& evidence);
 

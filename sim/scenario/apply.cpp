@@ -75,18 +75,9 @@ bool is_fixed(const std::vector<std::string>& fields) {
 
 // Fields that describe what no model looks at yet.
 bool is_unused(const std::vector<std::string>& fields) {
-  static const std::set<std::string> kUnused = {"seed",        "world_size",
-                                                "master_addr", "master_port",
-                                                "launcher",    "framework_version",
-                                                "latency",     "mtu",
-                                                "gid_index",   "clock",
-                                                "sms",         "memory",
-                                                "flops",       "shm",
-                                                "firewall",    "memory_bandwidth",
-                                                "dns",         "storage",
-                                                "addresses",   "iommu",
-                                                "versions",    "ports_in_use",
-                                                "compute",     "hop_latency"};
+  static const std::set<std::string> kUnused = {
+      "seed",  "latency", "clock",   "sms",         "memory",
+      "flops", "compute", "storage", "hop_latency", "memory_bandwidth"};
   const auto has = [&](const char* name) {
     return std::find(fields.begin(), fields.end(), name) != fields.end();
   };

@@ -97,8 +97,8 @@ void fill_launch(Scenario& scenario) {
     launch.set_nccl_version(header.nccl_version().empty() ? "2.28.9" : header.nccl_version());
   }
   if (launch.world_size() == 0) {
-    launch.set_world_size(
-        std::max(header.world_size(), static_cast<uint32_t>(scenario.trace->ranks.size())));
+    // A recording may have a few ranks of many.
+    launch.set_world_size(std::max(header.world_size(), scenario.trace->ranks.back().rank + 1));
   }
   if (launch.master_port() == 0) launch.set_master_port(29500);
 }

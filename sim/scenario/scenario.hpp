@@ -32,6 +32,8 @@ struct Scenario {
   uint32_t replicas = 1;
   uint32_t replica_ranks = 0;
   std::vector<std::string> growing;
+  // Every process takes itself for the whole job (found by bring-up): calls meet nobody.
+  bool alone = false;
 };
 
 struct ShippedScenario {

@@ -105,6 +105,7 @@ RankTimers timers_of(const pb::Launch& launch, const std::map<std::string, std::
   const int64_t tries = variables.number("NCCL_SOCKET_RETRY_CNT", 34, 0, 10'000);
   const int64_t sleep = variables.number("NCCL_SOCKET_RETRY_SLEEP_MSEC", 100, 0, 1'000'000);
   out.network.connect = tries * (tries + 1) / 2 * sleep * kMillisecond;
+  out.network.connect_tries = static_cast<int>(tries);
   out.network.tcp = 924'600 * kMillisecond;
   return out;
 }

@@ -44,8 +44,9 @@ struct NetworkTimers {
   Nanos ib_timeout =
       0;  // between two tries of a queue pair: 4.096 us * 2^NCCL_IB_TIMEOUT; 0: for ever
   int ib_retries = 0;
-  Nanos connect = 0;  // all tries of a socket to connect: sleep * (1 + 2 + ... + retries)
-  Nanos tcp = 0;      // an established connection without an answer
+  Nanos connect = 0;      // all tries of a socket to connect: sleep * (1 + 2 + ... + retries)
+  int connect_tries = 0;  // retries of it
+  Nanos tcp = 0;          // an established connection without an answer
   // From the first lost packet to the error; 0: never.
   [[nodiscard]] Nanos ib_total() const { return ib_timeout * ib_retries; }
 };

@@ -222,8 +222,10 @@ TEST_CASE("two ranks on one GPU are refused as NCCL refuses them", "[sim][scenar
   set(scenario, "launch.ranks[3].gpu=0");
   SilentReporter silent;
   const auto outcome = simulate(scenario, silent);
-  REQUIRE_FALSE(outcome);
-  CHECK(outcome.error().what.find("Duplicate GPU detected") != std::string::npos);
+  REQUIRE(outcome);
+  CHECK(outcome->verdict() == pb::CRASH);
+  CHECK(outcome->error_text(0).text().find("Duplicate GPU detected : rank 0 and rank 3") !=
+        std::string::npos);
 }
 
 TEST_CASE("a run that would take for ever ends at a limit, not in a wrong number",

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gloo and MPI: Horovod's controller (Gloo with an HTTP rendezvous on the launcher's node, or MPI under mpirun) and
+// PyTorch's backends of the same names. Gloo gives up after its timeout (Horovod: HOROVOD_GLOO_TIMEOUT_SECONDS, 30 s;
+// PyTorch: that of the process group); MPI has no timer and prints nothing.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "sim/bringup/mesh.hpp"
+#include "sim/bringup/states.hpp"
+#include "sim/nccl/environment.hpp"
+
+namespace rehearse::sim::bringup {
+namespace {
+
+std::vector<uint32_t> missing_in(const Job& job, const std::vector<size_t>& there) {
+  std::set<uint32_t> ranks;
+  uint32_t size = 0;
+  for (const size_t p : there) {
+    ranks.insert(job.processes[p].rank);
+    size = std::max(size, job.processes[p].world_size);
+  }
+  std::vector<uint32_t> out;
+  if (ranks.size() + job.unrecorded >= size) return out;
+  for (uint32_t r = 0; r < size && out.size() < 64; ++r) {
+    if (ranks.count(r) == 0) out.push_back(r);
+  }
+  return out;
+}
+
+// Ranks that were never started, that took another's number, or that nobody was told to start.
+void blame_missing(Job& job, const std::vector<size_t>& there,
+                   const std::vector<uint32_t>& missing) {
+  std::set<uint32_t> seen;
+  bool found = false;
+  for (const size_t p : there) {
+    const Process& process = job.processes[p];
+    if (seen.insert(process.rank).second && process.rank == process.seat) continue;
+    if (process.rank == process.seat) continue;
+    job.blame("rank", process.seat, fmt::format("was told that it is rank {}", process.rank));
+    found = true;
+  }
+  for (const Process& process : job.processes) {
+    if (!process.absent) continue;
+    job.blame("rank", process.seat, "was never started");
+    found = true;
+  }
+  if (found) return;
+  job.blame("configuration", 0,
+            fmt::format("ranks {} are expected, {} processes are launched", format_ranks(missing),
+                        job.launched()));
+}
+
+struct Mesh {
+  const char* state;
+  const char* variable;  // that names the interface
+  Nanos timeout;
+};
+
+void connect_mesh(Job& job, const Mesh& mesh) {
+  const std::vector<size_t> there = job.started();
+  std::vector<std::optional<ChosenInterface>> chosen(job.processes.size());
+  for (const size_t p : there) {
+    const Process& process = job.processes[p];
+    const std::string wanted = process.variable(mesh.variable);
+    chosen[p] = gloo_interface(job.network, job.document.platform(), process.node, wanted);
+    if (chosen[p] || !job.network.described()) continue;
+    Trouble trouble{.process = p, .state = "interface", .error = "gloo"};
+    trouble.since = trouble.gives_up = process.clock;
+    trouble.facts = {{"interface", wanted}};
+    job.add(std::move(trouble));
+    job.blame("node", process.node,
+              fmt::format("{}={} is no interface there", mesh.variable, wanted));
+  }
+  if (!job.troubles.empty()) return;
+  const std::vector<uint32_t> missing = missing_in(job, there);
+  if (!missing.empty()) {
+    for (const size_t p : there) {
+      Trouble trouble{.process = p, .state = "join", .error = "gloo-key"};
+      trouble.since = job.processes[p].clock;
+      trouble.gives_up = trouble.since + mesh.timeout;
+      trouble.waits = true;
+      trouble.for_ranks = missing;
+      trouble.facts = {{"ms", std::to_string(mesh.timeout / 1'000'000)},
+                       {"missing", std::to_string(missing.front())}};
+      job.add(std::move(trouble));
+    }
+    return blame_missing(job, there, missing);
+  }
+  for (const BrokenPair& pair : broken_pairs(job, there, chosen)) {
+    const Process& process = job.processes[pair.from];
+    Trouble trouble{.process = pair.from, .state = mesh.state, .error = "mesh"};
+    trouble.since = process.clock;
+    trouble.gives_up = process.clock + mesh.timeout;
+    trouble.waits = true;
+    trouble.for_ranks = {job.processes[pair.to].seat};
+    trouble.facts = {
+        {"address", chosen[pair.to]->address},
+        {"port", std::to_string(ephemeral_port(job.node(job.processes[pair.to].node), pair.to))},
+        {"errno", error_of(pair.arrival.answer).text},
+        {"ms", std::to_string(mesh.timeout / 1'000'000)}};
+    job.add(std::move(trouble));
+    blame_pair(job, pair, *chosen[pair.to]);
+  }
+}
+
+// Open MPI takes every interface that it may; one that leads nowhere is tried and waited for.
+std::optional<ChosenInterface> mpi_interface(const Job& job, const Process& process) {
+  const std::string include = process.variable("OMPI_MCA_btl_tcp_if_include");
+  const std::string exclude = process.variable("OMPI_MCA_btl_tcp_if_exclude");
+  std::optional<ChosenInterface> fallback;
+  for (const uint32_t i : job.network.visible(process.node)) {
+    const pb::Interface& face = job.node(process.node).interfaces(static_cast<int>(i));
+    if (face.addresses().empty()) continue;
+    const auto own = parse_network(face.addresses(0));
+    if (!own) continue;
+    const auto named = [&](const std::string& list) {
+      const std::vector<std::string> parts = split(list, ',');
+      return std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
+        const auto network = parse_network(part);
+        return part == face.name() || (network && network->contains(own->ip));
+      });
+    };
+    const ChosenInterface here{i, face.name(), to_string(own->ip)};
+    if (!include.empty()) {
+      if (named(include)) return here;
+      continue;
+    }
+    // A list given by hand replaces the default, which leaves out the loopback.
+    if (!exclude.empty() && named(exclude)) continue;
+    const bool leads_out = face.kind() != pb::LOOPBACK && face.kind() != pb::BRIDGE;
+    if (!exclude.empty() && !leads_out) return here;
+    if (leads_out && !fallback) fallback = here;
+  }
+  return fallback;
+}
+
+}  // namespace
+
+void meet_in_horovod(Job& job) {
+  if (job.launcher == pb::PLAIN) return;  // everybody is alone
+  const std::vector<size_t> there = job.started();
+  const bool alone = std::all_of(there.begin(), there.end(),
+                                 [&](size_t p) { return job.processes[p].world_size == 1; });
+  if (alone || there.empty()) return;
+  const std::string controller = job.processes[there.front()].variable("HOROVOD_CONTROLLER");
+  if (controller == "mpi" || (controller.empty() && job.launcher == pb::MPIRUN)) {
+    return join_mpi(job);
+  }
+  const int seconds =
+      whole_number(job.processes[there.front()].env, "HOROVOD_GLOO_TIMEOUT_SECONDS", 30);
+  connect_mesh(job, {"connect", "HOROVOD_GLOO_IFACE", std::max(0, seconds) * kSeconds});
+}
+
+void join_full_mesh(Job& job) {
+  connect_mesh(job, {"connect", "GLOO_SOCKET_IFNAME", store_timeout(job.launch)});
+}
+
+void join_mpi(Job& job) {
+  const std::vector<size_t> there = job.started();
+  std::vector<std::optional<ChosenInterface>> chosen(job.processes.size());
+  for (const size_t p : there) {
+    chosen[p] = mpi_interface(job, job.processes[p]);
+    if (chosen[p] || !job.network.described()) continue;
+    Trouble trouble{.process = p, .state = "interface", .error = "mpi"};
+    trouble.since = trouble.gives_up = job.processes[p].clock;
+    trouble.facts = {{"interface", job.processes[p].variable("OMPI_MCA_btl_tcp_if_include")}};
+    job.add(std::move(trouble));
+    job.blame("node", job.processes[p].node, "no interface is left for MPI");
+  }
+  if (!job.troubles.empty()) return;
+  const std::vector<uint32_t> missing = missing_in(job, there);
+  if (!missing.empty()) {
+    for (const size_t p : there) {
+      Trouble trouble{.process = p, .state = "join", .error = "mpi"};
+      trouble.since = job.processes[p].clock;
+      trouble.waits = true;
+      trouble.for_ranks = missing;
+      job.add(std::move(trouble));
+    }
+    return blame_missing(job, there, missing);
+  }
+  for (const BrokenPair& pair : broken_pairs(job, there, chosen)) {
+    const Process& process = job.processes[pair.from];
+    Trouble trouble{.process = pair.from, .state = "connect", .error = "mpi"};
+    trouble.since = process.clock;
+    // A refusal is printed at once; then it waits without end.
+    const bool printed = pair.arrival.answer != Answer::kDropped;
+    trouble.gives_up = printed ? process.clock : kNever;
+    trouble.waits = true;
+    trouble.for_ranks = {job.processes[pair.to].seat};
+    const SystemError error = error_of(pair.arrival.answer);
+    trouble.facts = {{"address", chosen[pair.to]->address},
+                     {"errno", error.text},
+                     {"number", std::to_string(error.number)},
+                     {"host", job.node(process.node).name()}};
+    job.add(std::move(trouble));
+    blame_pair(job, pair, *chosen[pair.to]);
+  }
+}
+
+}  // namespace rehearse::sim::bringup

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which IP interface a library takes, from what a process sees and what its environment says. Pure functions.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sim/bringup/network.hpp"
+
+namespace rehearse::sim::bringup {
+
+struct ChosenInterface {
+  uint32_t index = 0;
+  std::string name;
+  std::string address;
+};
+
+// NCCL's bootstrap (src/misc/socket.cc, ncclFindInterfaces): NCCL_SOCKET_IFNAME where it is set; else ib*, else
+// anything but docker* and lo, else docker*, else lo. NCCL_SOCKET_FAMILY asks for AF_INET or AF_INET6; every
+// interface that is up has a link-local IPv6 address. Nothing when none fits.
+[[nodiscard]] std::optional<ChosenInterface> nccl_interface(
+    const Network& network, const pb::Platform& platform, uint32_t node,
+    const std::map<std::string, std::string>& env);
+
+// Gloo: the interface of that name, or with an empty one the address of the host's own name. Nothing when
+// there is no such interface or it has no address.
+[[nodiscard]] std::optional<ChosenInterface> gloo_interface(const Network& network,
+                                                            const pb::Platform& platform,
+                                                            uint32_t node, std::string_view wanted);
+
+}  // namespace rehearse::sim::bringup

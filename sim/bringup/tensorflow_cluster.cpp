@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// TensorFlow's cluster (and Keras on top): every task of TF_CONFIG starts a gRPC server at its own address and
+// registers with the first one; nobody goes on before all workers have registered (one hour unless start_timeout
+// says otherwise). Parameter servers and evaluators are taken to be there. Without TF_CONFIG a process is alone.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "sim/bringup/states.hpp"
+
+namespace rehearse::sim::bringup {
+namespace {
+
+constexpr Nanos kRegister = 3600 * kSeconds;
+
+struct Task {
+  std::string type;
+  uint32_t index = 0;
+  auto operator<=>(const Task&) const = default;
+};
+
+struct Cluster {
+  std::map<std::string, std::vector<std::string>> addresses;  // by type
+  Task own;
+};
+
+// kBadInput with Python's words when it is not what TensorFlow reads.
+Result<Cluster> parse_tf_config(const std::string& text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (json.is_discarded() || !json.is_object()) {
+    return fail(Code::kBadInput, "json.decoder.JSONDecodeError: TF_CONFIG is not valid JSON");
+  }
+  Cluster out;
+  const auto cluster = json.find("cluster");
+  if (cluster != json.end() && cluster->is_object()) {
+    for (const auto& [type, list] : cluster->items()) {
+      for (const auto& address : list) {
+        if (address.is_string()) out.addresses[type].push_back(address.get<std::string>());
+      }
+    }
+  }
+  const auto task = json.find("task");
+  if (task != json.end() && task->is_object()) {
+    const auto type = task->find("type"), index = task->find("index");
+    if (type != task->end() && type->is_string()) out.own.type = type->get<std::string>();
+    if (index != task->end() && index->is_number_unsigned()) out.own.index = index->get<uint32_t>();
+    // Scripts often write the index as text.
+    if (index != task->end() && index->is_string()) {
+      out.own.index =
+          static_cast<uint32_t>(std::strtoul(index->get<std::string>().c_str(), nullptr, 10));
+    }
+  }
+  return out;
+}
+
+bool trains(const std::string& type) { return type == "worker" || type == "chief"; }
+
+struct HostPort {
+  std::string host;
+  uint32_t port = 0;
+};
+
+HostPort split_address(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return {address, 0};
+  return {address.substr(0, colon),
+          static_cast<uint32_t>(std::strtoul(address.c_str() + colon + 1, nullptr, 10))};
+}
+
+// gRPC goes through a proxy unless the host is excepted.
+std::string proxy_for(const Process& process, const std::string& host) {
+  for (const char* name : {"grpc_proxy", "https_proxy", "http_proxy"}) {
+    const std::string proxy = process.variable(name);
+    if (proxy.empty()) continue;
+    for (const char* except : {"no_grpc_proxy", "no_proxy"}) {
+      for (const std::string& part : split(process.variable(except), ',')) {
+        if (part == "*" || (!part.empty() && host.ends_with(part))) return "";
+      }
+    }
+    return proxy;
+  }
+  return "";
+}
+
+class ClusterMeeting {
+ public:
+  explicit ClusterMeeting(Job& job) : job_(job) {
+    timeout_ = job.launch.start_timeout() > 0 ? job.launch.start_timeout() : kRegister;
+  }
+
+  void run() {
+    for (const size_t p : job_.started()) {
+      const std::string text = job_.processes[p].variable("TF_CONFIG");
+      if (!text.empty()) add(p, text);
+    }
+    if (tasks_.empty() || !job_.troubles.empty()) return;
+    const Cluster& any = tasks_.begin()->second.cluster;
+    if (any.addresses.empty()) return;
+    for (const auto& [task, who] : tasks_) listen(task, who);
+    if (!job_.troubles.empty()) return rest_waits();
+    const Task leader{any.addresses.count("chief") > 0 ? "chief" : "worker", 0};
+    for (const auto& [task, who] : tasks_) {
+      if (task != leader) register_at(who, leader);
+    }
+    count(any);
+    if (!job_.troubles.empty()) rest_waits();
+  }
+
+ private:
+  struct Who {
+    size_t process = 0;
+    Cluster cluster;
+  };
+
+  [[nodiscard]] const Process& process(size_t p) const { return job_.processes[p]; }
+
+  void at_once(size_t p, const char* state, const char* error, Facts facts) {
+    Trouble trouble{.process = p, .state = state, .error = error};
+    trouble.since = trouble.gives_up = process(p).clock;
+    trouble.facts = std::move(facts);
+    job_.add(std::move(trouble));
+  }
+
+  void wait(size_t p, const char* state, const std::string& error, Facts facts) {
+    Trouble trouble{.process = p, .state = state, .error = error};
+    trouble.since = process(p).clock;
+    trouble.gives_up = process(p).clock + timeout_;
+    trouble.waits = true;
+    trouble.facts = std::move(facts);
+    trouble.facts["seconds"] = std::to_string(timeout_ / kSeconds);
+    job_.add(std::move(trouble));
+  }
+
+  // One server per task: ranks that are GPUs of one worker share it.
+  void add(size_t p, const std::string& text) {
+    auto cluster = parse_tf_config(text);
+    if (!cluster) {
+      at_once(p, "join", "tf-config", {{"what", cluster.error().what}});
+      return job_.blame("rank", process(p).seat, "its TF_CONFIG is not valid JSON");
+    }
+    const Task own = cluster->own;
+    const auto list = cluster->addresses.find(own.type);
+    if (!cluster->addresses.empty() &&
+        (list == cluster->addresses.end() || own.index >= list->second.size())) {
+      at_once(p, "join", "tf-task", {{"type", own.type}, {"index", std::to_string(own.index)}});
+      return job_.blame("rank", process(p).seat,
+                        fmt::format("its task {} {} is not in the cluster", own.type, own.index));
+    }
+    const auto [at, fresh] = tasks_.emplace(own, Who{p, std::move(*cluster)});
+    if (fresh || process(at->second.process).node == process(p).node) return;
+    at_once(p, "join", "tf-duplicate", {{"type", own.type}, {"index", std::to_string(own.index)}});
+    job_.blame("rank", process(p).seat,
+               fmt::format("is {} {} as rank {} is (TF_CONFIG)", own.type, own.index,
+                           process(at->second.process).seat));
+  }
+
+  void listen(const Task& task, const Who& who) {
+    const uint32_t port = split_address(who.cluster.addresses.at(task.type)[task.index]).port;
+    const auto& used = job_.node(process(who.process).node).ports_in_use();
+    if (std::find(used.begin(), used.end(), port) == used.end()) return;
+    at_once(who.process, "bind", "in-use", {{"port", std::to_string(port)}});
+    job_.blame("node", process(who.process).node,
+               fmt::format("port {} is in use there already", port));
+  }
+
+  void register_at(const Who& who, const Task& leader) {
+    const size_t p = who.process;
+    const auto list = who.cluster.addresses.find(leader.type);
+    if (list == who.cluster.addresses.end() || list->second.empty()) return;
+    const HostPort there = split_address(list->second.front());
+    Facts facts = {{"host", there.host}, {"port", std::to_string(there.port)}};
+    if (const std::string proxy = proxy_for(process(p), there.host); !proxy.empty()) {
+      facts["proxy"] = proxy;
+      wait(p, "connect", "proxy", std::move(facts));
+      return job_.blame("rank", process(p).seat, "a proxy stands in its environment: " + proxy);
+    }
+    if (!job_.network.described()) return;
+    const Lookup found = job_.network.lookup(process(p).node, there.host);
+    if (found.result != Lookup::Result::kFound) {
+      wait(p, "lookup", found.result == Lookup::Result::kUnknown ? "unknown" : "unanswered",
+           std::move(facts));
+      return job_.blame("node", process(p).node,
+                        fmt::format("the name {} does not resolve there", there.host));
+    }
+    job_.processes[p].clock += found.delay;
+    const Arrival arrival = job_.network.knock(process(p).node, found.address, there.port);
+    const auto server = tasks_.find(leader);
+    const bool serves = server != tasks_.end() && arrival.answer == Answer::kArrives &&
+                        arrival.node == process(server->second.process).node;
+    // Tasks that the trace does not have are taken to be there.
+    if (serves || (server == tasks_.end() && job_.unrecorded > 0)) return;
+    facts["address"] = found.address;
+    facts["errno"] = error_of(arrival.answer).text;
+    wait(p, "connect", word_of(arrival.answer), std::move(facts));
+    if (arrival.node != UINT32_MAX && arrival.answer != Answer::kArrives) {
+      return job_.blame("node", arrival.node,
+                        fmt::format("its firewall stops connections to port {}", there.port));
+    }
+    job_.blame("configuration", 0,
+               fmt::format("TF_CONFIG: no server is reached at {}:{}", there.host, there.port));
+  }
+
+  void count(const Cluster& cluster) {
+    if (!job_.troubles.empty() || job_.unrecorded > 0) return;
+    std::vector<std::string> missing;
+    for (const auto& [type, list] : cluster.addresses) {
+      for (uint32_t i = 0; trains(type) && i < list.size(); ++i) {
+        if (tasks_.count({type, i}) == 0)
+          missing.push_back(fmt::format("/job:{}/replica:0/task:{}", type, i));
+      }
+    }
+    if (missing.empty()) return;
+    for (const auto& [task, who] : tasks_) {
+      wait(who.process, "join", "tf-missing", {{"missing", missing.front()}});
+    }
+    job_.blame("configuration", 0, "TF_CONFIG lists " + missing.front() + ", which nobody is");
+  }
+
+  void rest_waits() {
+    for (const auto& [task, who] : tasks_) wait(who.process, "join", "tf-peers", {});
+  }
+
+  Job& job_;
+  Nanos timeout_ = 0;
+  std::map<Task, Who> tasks_;
+};
+
+}  // namespace
+
+void meet_in_tensorflow(Job& job) { ClusterMeeting(job).run(); }
+
+}  // namespace rehearse::sim::bringup

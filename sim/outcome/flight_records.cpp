@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/outcome/flight_records.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/outcome/expiry.hpp"
+#include "sim/scenario/environment.hpp"
+#include "sim/timers/settings.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr size_t kBufferSize =
+    2000;  // TORCH_NCCL_TRACE_BUFFER_SIZE as torchtitan and others set it
+
+const char* torch_type(traces::DType type) {
+  switch (type) {
+    case traces::DType::kFp16:
+      return "Half";
+    case traces::DType::kBf16:
+      return "BFloat16";
+    case traces::DType::kFp64:
+      return "Double";
+    case traces::DType::kInt64:
+      return "Long";
+    case traces::DType::kInt32:
+      return "Int";
+    case traces::DType::kInt8:
+      return "Char";
+    case traces::DType::kUint8:
+      return "Byte";
+    default:
+      return "Float";
+  }
+}
+
+// One rank's dump.
+class RecordedRank {
+ public:
+  RecordedRank(const Evidence& evidence, uint32_t rank, Nanos until)
+      : evidence_(evidence),
+        rank_(evidence.program.ranks[rank]),
+        arrival_(evidence.replayed.arrival[rank]),
+        end_(evidence.replayed.end[rank]),
+        until_(until) {}
+
+  void fill(Nanos timeout, pb::FlightRecorder& out) {
+    add_groups(out);
+    std::vector<pb::FlightEntry> entries;
+    for (size_t c = 0; c < rank_.calls.size(); ++c) {
+      const Nanos created = created_at(c);
+      if (created < 0) continue;
+      entries.push_back(entry_of(c, created, timeout, out));
+    }
+    std::stable_sort(entries.begin(), entries.end(),
+                     [](const auto& a, const auto& b) { return a.created_ns() < b.created_ns(); });
+    out.set_entries_total(entries.size());
+    const size_t first = entries.size() - std::min(entries.size(), kBufferSize);
+    for (size_t i = first; i < entries.size(); ++i) {
+      entries[i].set_record_id(static_cast<int64_t>(i));
+      *out.add_entries() = std::move(entries[i]);
+    }
+  }
+
+ private:
+  [[nodiscard]] bool done(Nanos time) const { return time >= 0 && time <= until_; }
+
+  void add_groups(pb::FlightRecorder& out) {
+    for (size_t c = 0; c < evidence_.program.communicators.size(); ++c) {
+      const traces::Communicator& communicator = evidence_.program.communicators[c];
+      const auto& members = communicator.members;
+      if (members.size() < 2 ||
+          std::find(members.begin(), members.end(), rank_.rank) == members.end()) {
+        continue;
+      }
+      group_of_[c] = out.groups_size();
+      pb::FlightGroup& group = *out.add_groups();
+      group.set_id(std::to_string(group_of_[c]));
+      group.set_name(communicator.id);
+      group.set_description(communicator.description);
+      for (const traces::RankId member : members) group.add_ranks(member);
+      group.set_last_enqueued(-1);
+      group.set_last_started(-1);
+      group.set_last_completed(-1);
+    }
+  }
+
+  // When the host put it on its stream: the last of the host operations before it.
+  [[nodiscard]] Nanos created_at(size_t c) const {
+    if (group_of_.count(rank_.calls[c].communicator) == 0) return -1;
+    const traces::OpId op = rank_.call_op[c];
+    Nanos when = -1;
+    for (const traces::OpId before : rank_.predecessors(op)) {
+      const auto lane = std::upper_bound(rank_.lane_begin.begin(), rank_.lane_begin.end(), before) -
+                        rank_.lane_begin.begin() - 1;
+      if (rank_.on_gpu(static_cast<traces::LaneId>(lane))) continue;
+      if (!done(end_[before])) return -1;
+      when = std::max(when, end_[before]);
+    }
+    if (when >= 0) return when;
+    return done(arrival_[c]) ? arrival_[c] : -1;
+  }
+
+  pb::FlightEntry entry_of(size_t c, Nanos created, Nanos timeout, pb::FlightRecorder& out) {
+    const traces::Call& call = rank_.calls[c];
+    pb::FlightGroup& group = *out.mutable_groups(group_of_[call.communicator]);
+    const bool pair = traces::is_point_to_point(call.collective);
+    const int64_t sequence = call.sequence + 1;  // PyTorch counts from 1
+    pb::FlightEntry entry;
+    entry.set_group_id(group.id());
+    entry.set_group_name(group.name());
+    entry.set_group_description(group.description());
+    entry.set_collective_seq(pair ? 0 : sequence);
+    entry.set_p2p_seq(pair ? sequence : 0);
+    entry.set_op_id(sequence);
+    entry.set_p2p(pair);
+    entry.set_collective(name_of(call.collective));
+    entry.set_profiling_name(fmt::format("nccl:{}", name_of(call.collective)));
+    entry.set_created_ns(created);
+    entry.set_timeout_ms(timeout / 1'000'000);
+    const int64_t element = std::max(1, traces::size_of(call.dtype));
+    add_tensor(call.bytes_in / element, call.dtype, *entry.add_inputs());
+    add_tensor(call.bytes_out / element, call.dtype, *entry.add_outputs());
+    const Nanos end = end_[rank_.call_op[c]];
+    const bool started = done(arrival_[c]), completed = done(end);
+    entry.set_state(completed ? "completed" : started ? "started" : "scheduled");
+    entry.set_retired(completed);
+    if (started) entry.set_started_ns(arrival_[c]);
+    if (completed) {
+      entry.set_completed_ns(end);
+      entry.set_duration_ms(static_cast<double>(end - arrival_[c]) / 1e6);
+    }
+    if (!pair) {
+      group.set_last_enqueued(std::max(group.last_enqueued(), sequence));
+      if (started) group.set_last_started(std::max(group.last_started(), sequence));
+      if (completed) group.set_last_completed(std::max(group.last_completed(), sequence));
+    }
+    return entry;
+  }
+
+  static void add_tensor(int64_t elements, traces::DType type, pb::FlightTensor& out) {
+    out.add_sizes(elements);
+    out.set_dtype(torch_type(type));
+  }
+
+  const Evidence& evidence_;
+  const traces::RankProgram& rank_;
+  const std::vector<Nanos>& arrival_;
+  const std::vector<Nanos>& end_;
+  Nanos until_;
+  std::map<size_t, int> group_of_;  // by communicator
+};
+
+}  // namespace
+
+void fill_flight_records(const Scenario& scenario, const Evidence& evidence, Nanos until,
+                         pb::Outcome& out) {
+  const pb::Launch& launch = scenario.document.launch();
+  Findings unused;
+  for (uint32_t r = 0; r < evidence.program.ranks.size(); ++r) {
+    pb::FlightRecorder& recorder = *out.add_flight_records();
+    recorder.set_rank(evidence.program.ranks[r].rank);
+    recorder.set_version("2.10");
+    recorder.set_nccl_version(launch.nccl_version());
+    const TorchTimers torch =
+        timers_of(launch, {launch.env().begin(), launch.env().end()}, unused).torch;
+    RecordedRank(evidence, r, until).fill(torch.timeout, recorder);
+  }
+}
+
+}  // namespace rehearse::sim

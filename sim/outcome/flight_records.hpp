@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What PyTorch's flight recorder of each rank would hold when the run was given up: the calls that the host had put
+// on a stream, how far each had come, and per process group the last sequence numbers. A rank that never came to a
+// call has no entry for it, which is how a reader of the dumps finds it.
+#pragma once
+
+#include "sim/outcome/outcome.hpp"
+
+namespace rehearse::sim {
+
+// `until`: what happened later had not happened yet. At most 2000 entries per rank, the newest.
+void fill_flight_records(const Scenario& scenario, const Evidence& evidence, Nanos until,
+                         pb::Outcome& out);
+
+}  // namespace rehearse::sim

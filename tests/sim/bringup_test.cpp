@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bring-up: who reaches whom, what processes believe, what each framework shows when it does not come up.
+#include "sim/bringup/bringup.hpp"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "base/document.hpp"
+#include "base/install.hpp"
+#include "platforms/model/catalogue.hpp"
+#include "sim/bringup/interfaces.hpp"
+#include "sim/bringup/nccl_log.hpp"
+#include "sim/bringup/network.hpp"
+#include "sim/bringup/process.hpp"
+#include "sim/bringup/texts.hpp"
+#include "sim/simulate.hpp"
+#include "tests/temporary_folder.hpp"
+#include "traces/export/flight_recorder.hpp"
+#include "traces/import/import.hpp"
+
+using namespace rehearse;
+using namespace rehearse::sim;
+using bringup::Answer;
+
+namespace {
+
+constexpr Nanos kSecond = 1'000'000'000;
+
+pb::Platform platform_of(const std::string& yaml) {
+  pb::Platform platform;
+  const auto read = read_document(yaml, "test", platform);
+  INFO((read ? "" : read.error().message()));
+  REQUIRE(read);
+  const auto expanded = platforms::expand(platform, "test");
+  INFO((expanded ? "" : expanded.error().message()));
+  REQUIRE(expanded);
+  return platform;
+}
+
+// Two nodes with a LAN, a network of their own each, a bridge and a loopback.
+const char* kTwo = R"(
+nodes:
+  - count: 2
+    name: "n{i}"
+    gpus: {count: 1, name: g, pcie: {generation: 4, width: 16}}
+    interfaces:
+      - {name: lo, kind: loopback, addresses: [127.0.0.1/8]}
+      - {name: eth0, kind: lan, addresses: ["10.0.0.{i}/24", "fd00::{i}/64"]}
+      - {name: docker0, kind: bridge, addresses: [172.17.0.1/16]}
+)";
+
+Scenario load(const std::string& name, const std::vector<std::string>& settings = {}) {
+  SilentReporter silent;
+  auto scenario = load_scenario(name, silent);
+  REQUIRE(scenario);
+  for (const std::string& setting : settings) {
+    const auto patch = parse_assignment(setting);
+    REQUIRE(patch);
+    const auto applied = apply(*scenario, *patch);
+    INFO((applied ? "" : applied.error().message()));
+    REQUIRE(applied);
+  }
+  return *scenario;
+}
+
+pb::Outcome failed(const std::string& name, const std::vector<std::string>& settings) {
+  auto up = bringup::bring_up(load(name, settings));
+  REQUIRE(up);
+  REQUIRE(up->failed);
+  return up->outcome;
+}
+
+bool says(const pb::Outcome& outcome, const std::string& text) {
+  for (const pb::ErrorText& error : outcome.error_text()) {
+    if (error.text().find(text) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("nodes of one network reach each other, bridges and loopbacks stay inside", "[bringup]") {
+  const pb::Platform platform = platform_of(kTwo);
+  const bringup::Network network(platform);
+  CHECK(network.knock(0, "10.0.0.2", 1).answer == Answer::kArrives);
+  CHECK(network.knock(0, "10.0.0.2", 1).node == 1);
+  CHECK(network.knock(0, "fd00::2", 1).node == 1);
+  CHECK(network.knock(1, "172.17.0.1", 1).node == 1);
+  CHECK(network.knock(1, "127.0.0.1", 1).node == 1);
+  CHECK(network.knock(0, "10.0.0.77", 1).answer == Answer::kNoRoute);
+  CHECK(network.knock(0, "192.168.1.1", 1).answer == Answer::kUnreachable);
+  CHECK(network.knock(0, "not an address", 1).answer == Answer::kUnreachable);
+}
+
+TEST_CASE("the longest route wins and routers join networks", "[bringup]") {
+  pb::Platform platform = platform_of(R"(
+networks:
+  - {name: a, gateways: [10.1.0.254], reaches: [b]}
+  - {name: b, gateways: [10.2.0.254], reaches: ["*"]}
+  - {name: c, gateways: []}
+nodes:
+  - {name: x, gpus: {name: g, pcie: {generation: 4, width: 16}}, interfaces: [{name: eth0, kind: lan, network: a, addresses: [10.1.0.1/24]}]}
+  - {name: y, gpus: {name: g, pcie: {generation: 4, width: 16}}, interfaces: [{name: eth0, kind: lan, network: b, addresses: [10.2.0.1/24]}]}
+  - {name: z, gpus: {name: g, pcie: {generation: 4, width: 16}}, interfaces: [{name: eth0, kind: lan, network: c, addresses: [10.3.0.1/24]}]}
+)");
+  CHECK(bringup::Network(platform).knock(0, "10.2.0.1", 1).node == 1);
+  CHECK(bringup::Network(platform).knock(1, "10.1.0.1", 1).node == 0);
+  CHECK(bringup::Network(platform).knock(0, "10.3.0.1", 1).answer == Answer::kNoRoute);
+  CHECK(bringup::Network(platform).knock(2, "10.1.0.1", 1).answer == Answer::kUnreachable);
+  REQUIRE(set_path(platform, "nodes[0].routes", "[{destination: 10.2.0.0/16, via: 10.1.0.99}]"));
+  CHECK(bringup::Network(platform).knock(0, "10.2.0.1", 1).answer == Answer::kNoRoute);
+  REQUIRE(set_path(
+      platform, "nodes[0].routes",
+      "[{destination: default, via: 10.1.0.99}, {destination: 10.2.0.0/24, via: 10.1.0.254}]"));
+  CHECK(bringup::Network(platform).knock(0, "10.2.0.1", 1).node == 1);
+}
+
+TEST_CASE("the first firewall rule that fits decides, by port, peer and direction", "[bringup]") {
+  pb::Platform platform = platform_of(kTwo);
+  const auto answer = [&](uint32_t from, const char* to, uint32_t port) {
+    return bringup::Network(platform).knock(from, to, port).answer;
+  };
+  REQUIRE(
+      set_path(platform, "nodes[1].firewall",
+               "[{direction: inbound, ports: 29500, action: allow}, {direction: inbound, ports: "
+               "1024-65535, peer: 10.0.0.0/24, action: drop}]"));
+  CHECK(answer(0, "10.0.0.2", 29500) == Answer::kArrives);
+  CHECK(answer(0, "10.0.0.2", 40000) == Answer::kDropped);
+  CHECK(answer(0, "10.0.0.2", 22) == Answer::kArrives);
+  CHECK(answer(1, "10.0.0.1", 40000) == Answer::kArrives);
+  CHECK(answer(1, "10.0.0.2", 40000) == Answer::kArrives);  // inside the node
+  REQUIRE(set_path(platform, "nodes[1].firewall", "[{direction: outbound, action: reject}]"));
+  CHECK(answer(1, "10.0.0.1", 40000) == Answer::kRefused);
+  CHECK(answer(0, "10.0.0.2", 40000) == Answer::kArrives);
+  REQUIRE(set_path(platform, "nodes[1].interfaces[1].down", "true"));
+  CHECK(answer(0, "10.0.0.2", 22) == Answer::kNoRoute);
+}
+
+TEST_CASE("a container is reached at published ports only and goes out freely", "[bringup]") {
+  pb::Platform platform = platform_of(R"(
+nodes:
+  - count: 2
+    name: "n{i}"
+    gpus: {count: 1, name: g, pcie: {generation: 4, width: 16}}
+    interfaces:
+      - {name: lo, kind: loopback, addresses: [127.0.0.1/8]}
+      - {name: eth0, kind: lan, addresses: ["10.0.0.{i}/24"]}
+)");
+  REQUIRE(set_path(platform, "nodes[1].interfaces",
+                   "[{name: lo, kind: loopback, addresses: [127.0.0.1/8]}, {name: host, kind: lan, "
+                   "addresses: [10.0.0.2/24]}, {name: eth0, kind: container, addresses: "
+                   "[172.18.0.2/16], published: [29500]}]"));
+  const bringup::Network network(platform);
+  CHECK(network.knock(0, "10.0.0.2", 29500).node == 1);
+  CHECK(network.knock(0, "10.0.0.2", 40000).answer == Answer::kRefused);
+  CHECK(network.knock(1, "10.0.0.1", 40000).answer == Answer::kArrives);
+  CHECK(network.visible(1).size() == 2);
+  const auto own = bringup::nccl_interface(network, platform, 1, {});
+  REQUIRE(own);
+  CHECK(own->address == "172.18.0.2");
+  CHECK(network.knock(0, own->address, 40000).answer != Answer::kArrives);
+}
+
+TEST_CASE("names resolve by hosts file, then name service, with delays and failures", "[bringup]") {
+  pb::Platform platform = platform_of(kTwo);
+  using Found = bringup::Lookup::Result;
+  CHECK(bringup::Network(platform).lookup(0, "n1").address == "10.0.0.2");
+  CHECK(bringup::Network(platform).lookup(0, "nobody").result == Found::kUnknown);
+  CHECK(bringup::Network(platform).lookup(0, "10.9.9.9").address == "10.9.9.9");
+  REQUIRE(set_path(platform, "nodes[0].hosts",
+                   "[{name: n1, address: 10.0.0.9, delay: 10s}, {name: n0, unanswered: true}]"));
+  const bringup::Network network(platform);
+  CHECK(network.lookup(0, "n1").address == "10.0.0.9");
+  CHECK(network.lookup(0, "n1").delay == 10 * kSecond);
+  CHECK(network.lookup(1, "n1").address == "10.0.0.2");
+  CHECK(network.lookup(0, "n0").result == Found::kUnanswered);
+}
+
+TEST_CASE("NCCL takes InfiniBand interfaces first and docker last", "[bringup]") {
+  pb::Platform platform = platform_of(kTwo);
+  const auto chosen = [&](const std::map<std::string, std::string>& env) {
+    const auto own = bringup::nccl_interface(bringup::Network(platform), platform, 0, env);
+    return own ? own->name + " " + own->address : "none";
+  };
+  CHECK(chosen({}) == "eth0 10.0.0.1");
+  CHECK(chosen({{"NCCL_SOCKET_IFNAME", "^eth"}}) == "lo 127.0.0.1");
+  CHECK(chosen({{"NCCL_SOCKET_IFNAME", "=docker0"}}) == "docker0 172.17.0.1");
+  CHECK(chosen({{"NCCL_SOCKET_IFNAME", "wl"}}) == "none");
+  CHECK(chosen({{"NCCL_SOCKET_FAMILY", "AF_INET6"}}) == "eth0 fd00::1");
+  REQUIRE(set_path(platform, "nodes[0].interfaces[1].down", "true"));
+  CHECK(chosen({}) == "docker0 172.17.0.1");
+}
+
+TEST_CASE("versions compare by number", "[bringup]") {
+  CHECK(bringup::compare_versions("2.4", "2.13") < 0);
+  CHECK(bringup::compare_versions("2.10.1", "2.10") > 0);
+  CHECK(bringup::compare_versions("1.11", "1.11.0") == 0);
+  CHECK(bringup::compare_versions("2.4.0+cu124", "2.4") == 0);
+}
+
+TEST_CASE("every shipped scenario and every platform of the catalogue comes up", "[bringup]") {
+  SilentReporter silent;
+  const auto scenarios = shipped_scenarios();
+  REQUIRE(scenarios);
+  for (const ShippedScenario& each : *scenarios) {
+    INFO(each.name);
+    const auto up = bringup::bring_up(load(each.name));
+    REQUIRE(up);
+    INFO((up->failed ? up->outcome.ShortDebugString() : ""));
+    CHECK_FALSE(up->failed);
+    CHECK_FALSE(up->alone);
+    CHECK(up->moved.empty());
+  }
+  const tests::TemporaryFolder folder;
+  const auto catalogue = rehearse::shipped("platforms/catalogue");
+  REQUIRE(catalogue);
+  for (const auto& entry : std::filesystem::directory_iterator(*catalogue)) {
+    if (entry.path().extension() != ".yaml") continue;
+    const std::string id = entry.path().stem().string();
+    const auto path = folder.path / (id + ".yaml");
+    std::ofstream(path) << "trace: dlrm-8\nplatform: {like: " << id << ", scale: 8}\n";
+    const auto scenario = load_scenario(path.string(), silent);
+    INFO(id << (scenario ? "" : scenario.error().message()));
+    REQUIRE(scenario);
+    const auto up = bringup::bring_up(*scenario);
+    REQUIRE(up);
+    INFO((up->failed ? up->outcome.ShortDebugString() : ""));
+    CHECK_FALSE(up->failed);
+  }
+}
+
+TEST_CASE("who counts whom at the store depends on launcher and release", "[bringup]") {
+  // Under torchrun from 2.1 on nobody counts: NCCL's root waits without end.
+  const pb::Outcome waits = failed("ddp-16", {"launch.world_size=24"});
+  CHECK(waits.verdict() == pb::HANG);
+  CHECK(waits.bring_up().failed_in() == "bootstrap");
+  CHECK_FALSE(waits.bring_up().ranks(0).has_gives_up_ns());
+  REQUIRE(waits.waits_size() == 16);
+  CHECK(waits.waits(0).for_ranks_size() == 8);
+  const pb::Outcome counted = failed("ddp-16", {"launch.world_size=24", "launch.launcher=srun"});
+  CHECK(counted.first_failure().time_ns() == 600 * kSecond);
+  CHECK(says(counted, "16/24 clients joined"));
+  CHECK(says(counted, "retrieving ncclUniqueId from [0] via c10d key-value store"));
+  const pb::Outcome longer = failed(
+      "ddp-16", {"launch.world_size=24", "launch.launcher=srun", "launch.start_timeout=90s"});
+  CHECK(longer.first_failure().time_ns() == 90 * kSecond);
+  const pb::Outcome older =
+      failed("ddp-16", {"launch.world_size=24", "launch.framework_version=1.13"});
+  CHECK(older.first_failure().time_ns() == 1800 * kSecond);
+  CHECK(says(older, "worker_count=16, timeout=0:30:00"));
+}
+
+TEST_CASE("nodes that never start are waited for by the agents of torchrun", "[bringup]") {
+  const pb::Outcome fixed = failed("ddp-16", {"launch.ranks[node=1].absent=true"});
+  CHECK(fixed.verdict() == pb::HANG);
+  CHECK(fixed.first_failure().time_ns() == 600 * kSecond);
+  CHECK(says(fixed, "torchelastic/role_info"));
+  CHECK(fixed.culprits_size() == 8);
+  const pb::Outcome elastic =
+      failed("ddp-16", {"launch.ranks[node=1].absent=true", "launch.rendezvous=c10d"});
+  CHECK(says(elastic, "RendezvousTimeoutError"));
+}
+
+TEST_CASE("MASTER_ADDR at 127.0.0.1 leaves the other nodes without a store", "[bringup]") {
+  const pb::Outcome outcome = failed("ddp-16", {"launch.master_addr=127.0.0.1"});
+  CHECK(outcome.first_failure().rank() == 8);
+  CHECK(says(outcome, "Connection refused"));
+}
+
+TEST_CASE("Horovod's launcher, Gloo and MPI fail in their own ways", "[bringup]") {
+  const pb::Outcome ssh =
+      failed("horovod-16",
+             {"platform.nodes[1].firewall=[{direction: inbound, ports: 22, action: reject}]"});
+  CHECK(ssh.verdict() == pb::CRASH);
+  CHECK(says(ssh, "SSH was not successful"));
+  const pb::Outcome tasks = failed(
+      "horovod-16",
+      {"platform.nodes[0].firewall=[{direction: inbound, ports: 32768-60999, action: drop}]"});
+  CHECK(tasks.first_failure().time_ns() == 30 * kSecond);
+  CHECK(says(tasks, "Timed out waiting for tasks to start"));
+  const pb::Outcome mesh = failed("horovod-16", {"launch.env.HOROVOD_GLOO_IFACE=docker0"});
+  CHECK(mesh.verdict() == pb::HANG);
+  CHECK(mesh.first_failure().time_ns() == 30 * kSecond);
+  CHECK(says(mesh, "connectFullMesh"));
+  const pb::Outcome mpi = failed(
+      "horovod-16", {"launch.launcher=mpirun", "launch.env.OMPI_MCA_btl_tcp_if_include=docker0"});
+  CHECK(mpi.verdict() == pb::HANG);
+  CHECK(says(mpi, "connect() to 172.17.0.1 failed: Connection refused (111)"));
+  const pb::Outcome none = failed("horovod-16", {"launch.env.HOROVOD_GLOO_IFACE=eth9"});
+  CHECK(none.verdict() == pb::CRASH);
+  CHECK(says(none, "Unable to find address for: eth9"));
+}
+
+TEST_CASE("TensorFlow's cluster needs its names, ports and all of its workers", "[bringup]") {
+  const pb::Outcome name = failed("tf-8", {"platform.nodes[1].hosts=[{name: node0}]"});
+  CHECK(name.verdict() == pb::HANG);
+  CHECK(says(name, "DNS resolution failed for node0:12345"));
+  const pb::Outcome port = failed("tf-8", {"platform.nodes[0].ports_in_use=[12345]"});
+  CHECK(port.verdict() == pb::CRASH);
+  CHECK(says(port, "Could not start gRPC server"));
+  const pb::Outcome proxy = failed("tf-8", {"launch.env.http_proxy=http://proxy:3128"});
+  CHECK(says(proxy, "HTTP proxy http://proxy:3128"));
+  const pb::Outcome missing =
+      failed("tf-8", {"launch.ranks[node=1].absent=true", "launch.start_timeout=60s"});
+  CHECK(missing.first_failure().time_ns() == 60 * kSecond);
+  CHECK(says(missing, "/job:worker/replica:0/task:1"));
+  const pb::Outcome twice = failed(
+      "tf-8",
+      {R"(launch.ranks[node=1].env.TF_CONFIG={"cluster": {"worker": ["node0:12345", "node1:12345"]}, "task": {"type": "worker", "index": 0}})"});
+  CHECK(says(twice, "different incarnation"));
+  const pb::Outcome broken = failed("tf-8", {"launch.ranks[node=1].env.TF_CONFIG={cluster"});
+  CHECK(says(broken, "JSONDecodeError"));
+  const pb::Outcome keras =
+      failed("tf-8", {"launch.framework=keras", "platform.nodes[1].hosts=[{name: node0}]"});
+  CHECK(says(keras, "DNS resolution failed"));
+}
+
+TEST_CASE("Gloo as the backend of PyTorch waits for the timeout of its group", "[bringup]") {
+  const pb::Outcome outcome = failed(
+      "ddp-16", {"launch.backend=gloo", "launch.ranks[node=1].env.GLOO_SOCKET_IFNAME=docker0"});
+  CHECK(outcome.verdict() == pb::HANG);
+  CHECK(outcome.first_failure().time_ns() == 1800 * kSecond);
+}
+
+TEST_CASE("timers of the start follow the documented formulas", "[bringup][timers]") {
+  // They say nothing about a particular adapter.
+  for (const int t : {14, 18, 20, 22}) {
+    const std::string timeout = "launch.env.NCCL_IB_TIMEOUT=" + std::to_string(t);
+    const pb::Outcome outcome = failed("ddp-16", {timeout, "platform.nodes[1].nics[*].mtu=1024"});
+    CHECK(outcome.first_failure().time_ns() == 7 * (Nanos{4096} << t));
+  }
+  const std::string refused =
+      "platform.nodes[1].firewall=[{direction: inbound, ports: 32768-60999, action: reject}]";
+  CHECK(failed("ddp-16", {refused}).first_failure().time_ns() == 59'500'000'000);
+  CHECK(failed("ddp-16", {refused, "launch.env.NCCL_SOCKET_RETRY_CNT=3",
+                          "launch.env.NCCL_SOCKET_RETRY_SLEEP_MSEC=1000"})
+            .first_failure()
+            .time_ns() == 6 * kSecond);
+}
+
+TEST_CASE("the watchdog acts as its error handling says", "[bringup][timers]") {
+  SilentReporter silent;
+  for (const int handling : {0, 1, 2, 3}) {
+    INFO(handling);
+    Scenario scenario =
+        load("ddp-16", {"launch.env.TORCH_NCCL_ASYNC_ERROR_HANDLING=" + std::to_string(handling)});
+    const auto patch = parse_patch("skip-collective: {rank: 3, nth: 5}", "test");
+    REQUIRE(patch);
+    REQUIRE(apply(scenario, *patch));
+    const auto outcome = simulate(scenario, silent);
+    REQUIRE(outcome);
+    CHECK(outcome->verdict() == pb::HANG);
+    if (handling == 0) {
+      CHECK(outcome->timers().empty());
+      continue;
+    }
+    REQUIRE_FALSE(outcome->timers().empty());
+    CHECK(outcome->timers(0).timer() == "watchdog");
+    CHECK(outcome->timers(0).time_ns() >= 600 * kSecond);
+    CHECK(outcome->timers(0).time_ns() < 610 * kSecond);
+    CHECK(outcome->timers(0).action() == (handling == 2 ? "abort" : "tear-down"));
+  }
+}
+
+TEST_CASE("connections through host memory and loaders share /dev/shm", "[bringup]") {
+  const pb::Outcome host =
+      failed("ddp-16", {"launch.env.NCCL_P2P_DISABLE=1", "platform.nodes[1].shm=64MiB"});
+  CHECK(host.first_failure().rank() == 8);
+  CHECK(says(host, "(size 9637888)"));
+  const pb::Outcome loader =
+      failed("dlrm-8", {"launch.training.loader_shm=1GiB", "platform.nodes[0].shm=2GiB"});
+  CHECK(loader.first_failure().rank() == 2);
+  CHECK(says(loader, "out of shared memory"));
+}
+
+TEST_CASE("a slow name service only delays the start", "[bringup]") {
+  const auto up = bringup::bring_up(load("ddp-16", {"platform.dns[name=node0].delay=10s"}));
+  REQUIRE(up);
+  CHECK_FALSE(up->failed);
+  CHECK(up->outcome.bring_up().ready_ns() == 10 * kSecond);
+}
+
+TEST_CASE("simulated logs are read back with the same rings and transports", "[bringup][log]") {
+  SilentReporter silent;
+  struct Case {
+    const char* scenario;
+    std::vector<std::string> settings;
+    const char* transport;
+  };
+  const Case cases[] = {{"ddp-16", {}, "NET/IB/GDRDMA"},
+                        {"ddp-16", {"launch.env.NCCL_IB_DISABLE=1"}, "NET/Socket"},
+                        {"ddp-16", {"platform.nodes[1].nics[*].gpudirect=false"}, "NET/IB"},
+                        {"ddp-16", {"launch.env.NCCL_P2P_DISABLE=1"}, "SHM"},
+                        {"dlrm-8", {}, "P2P"}};
+  for (const Case& each : cases) {
+    INFO(each.scenario << " " << each.transport);
+    const Scenario scenario = load(each.scenario, each.settings);
+    const auto logs = bringup::nccl_logs(scenario);
+    REQUIRE(logs);
+    REQUIRE(logs->size() == scenario.trace->ranks.size());
+    const tests::TemporaryFolder folder;
+    std::ofstream all(folder.path / "job.log");
+    for (const bringup::RankLog& log : *logs) all << log.text;
+    all.close();
+    const auto imported = traces::import_files({folder.path / "job.log"}, {}, silent);
+    INFO((imported ? "" : imported.error().message()));
+    REQUIRE(imported);
+    const pb::NcclLog* read = nullptr;
+    for (const pb::Evidence& evidence : imported->trace.evidence) {
+      if (evidence.has_nccl_log()) read = &evidence.nccl_log();
+    }
+    REQUIRE(read);
+    CHECK(read->unused_lines() == 0);
+    size_t groups = 0;
+    for (const auto& communicator : scenario.trace->communicators) {
+      groups += communicator.members.size() > 1 ? 1 : 0;
+    }
+    REQUIRE(static_cast<size_t>(read->communicators_size()) == groups);
+    for (const pb::NcclCommunicator& communicator : read->communicators()) {
+      CHECK(communicator.rings_size() == static_cast<int>(communicator.ring_channels()));
+      CHECK(communicator.rings_size() == static_cast<int>(communicator.coll_channels()));
+      for (const pb::NcclRing& ring : communicator.rings()) {
+        CHECK(ring.ranks_size() == static_cast<int>(communicator.ranks_total()));
+        CHECK(ring.ranks(0) == 0);
+        // Every hop of the ring was connected.
+        for (int i = 0; i < ring.ranks_size(); ++i) {
+          const int from = ring.ranks(i), to = ring.ranks((i + 1) % ring.ranks_size());
+          const auto& rows = communicator.connections();
+          CHECK(std::any_of(rows.begin(), rows.end(), [&](const pb::NcclConnection& row) {
+            return row.channel() == ring.channel() && row.from() == from && row.to() == to;
+          }));
+        }
+      }
+      for (const pb::NcclRank& rank : communicator.ranks()) CHECK(rank.init_complete());
+      std::set<std::string> between, inside;
+      for (const pb::NcclConnection& row : communicator.connections()) {
+        if (row.transport() == "NET") {
+          between.insert("NET/" + row.network() + (row.gpu_direct() ? "/GDRDMA" : ""));
+        } else {
+          inside.insert(row.transport());
+        }
+      }
+      const std::string wanted = each.transport;
+      if (wanted == "SHM" || wanted == "P2P") {
+        CHECK(inside == std::set<std::string>{wanted});
+      } else if (wanted == "NET/IB") {
+        CHECK(between == std::set<std::string>{"NET/IB", "NET/IB/GDRDMA"});  // one side has it
+      } else {
+        CHECK(between == std::set<std::string>{wanted});
+      }
+    }
+  }
+}
+
+TEST_CASE("the log of a job that fails in the bootstrap ends with its warning", "[bringup][log]") {
+  const auto logs =
+      bringup::nccl_logs(load("ddp-16", {"launch.ranks[node=1].env.NCCL_SOCKET_IFNAME=docker0"}));
+  REQUIRE(logs);
+  CHECK(logs->front().text.find("NCCL WARN socketStartConnect: Connect to 172.17.0.1") !=
+        std::string::npos);
+  CHECK(logs->at(8).text.find("Bootstrap : Using docker0:172.17.0.1<0>") != std::string::npos);
+  const auto early = bringup::nccl_logs(load("ddp-16", {"launch.master_addr=10.0.99.99"}));
+  REQUIRE(early);
+  CHECK(early->front().text.empty());
+}
+
+TEST_CASE("flight recorder dumps name the culprit of the outcome", "[bringup][flight]") {
+  SilentReporter silent;
+  for (const uint32_t culprit : {3u, 11u}) {
+    Scenario scenario = load("ddp-16");
+    const auto patch =
+        parse_patch("skip-collective: {rank: " + std::to_string(culprit) + ", nth: 5}", "test");
+    REQUIRE(patch);
+    REQUIRE(apply(scenario, *patch));
+    const auto outcome = simulate(scenario, Detail::kRecords, silent);
+    REQUIRE(outcome);
+    REQUIRE(outcome->culprits_size() == 1);
+    CHECK(outcome->culprits(0).rank() == culprit);
+    REQUIRE(outcome->flight_records_size() == 16);
+    const tests::TemporaryFolder folder;
+    for (const pb::FlightRecorder& recorder : outcome->flight_records()) {
+      std::ofstream(folder.path / ("nccl_trace_rank_" + std::to_string(recorder.rank()) + ".json"))
+          << traces::flight_recorder_json(recorder);
+    }
+    const auto imported = traces::import_files({folder.path}, {}, silent);
+    INFO((imported ? "" : imported.error().message()));
+    REQUIRE(imported);
+    // The rank whose last call was completed while others wait in a later one.
+    std::map<uint32_t, int64_t> last;
+    for (const pb::Evidence& evidence : imported->trace.evidence) {
+      REQUIRE(evidence.has_flight_recorder());
+      const pb::FlightRecorder& recorder = evidence.flight_recorder();
+      REQUIRE(recorder.groups_size() >= 1);
+      last[recorder.rank()] = recorder.groups(0).last_enqueued();
+    }
+    REQUIRE(last.size() == 16);
+    int64_t most = 0;
+    for (const auto& [rank, sequence] : last) most = std::max(most, sequence);
+    for (const auto& [rank, sequence] : last) CHECK((sequence < most) == (rank == culprit));
+  }
+}
+
+TEST_CASE("every text of the table is for a state that exists and names its source", "[bringup]") {
+  const auto texts = bringup::load_texts();
+  REQUIRE(texts);
+  const std::set<std::string> states = {"launch",   "device",    "lookup",    "bind",
+                                        "connect",  "join",      "interface", "bootstrap",
+                                        "topology", "transport", "buffers",   "first-collective"};
+  for (const pb::BringUpText& row : texts->texts()) {
+    INFO(row.state() << " " << row.error());
+    CHECK(states.count(row.state()) == 1);
+    CHECK_FALSE(row.text().empty());
+    CHECK(row.source().starts_with("https://"));
+  }
+  CHECK(bringup::filled("{a} {b} {", {{"a", "1"}}) == "1 {b} {");
+}
