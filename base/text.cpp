@@ -38,6 +38,10 @@ size_t distance(const std::string& a, const std::string& b) {
 
 }  // namespace
 
+size_t edit_distance(std::string_view a, std::string_view b) {
+  return distance(folded(a.substr(0, 128)), folded(b.substr(0, 128)));
+}
+
 std::string nearest(std::string_view name, std::span<const std::string> candidates) {
   const std::string wanted = folded(name.substr(0, 128));
   std::string best;

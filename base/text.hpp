@@ -10,6 +10,9 @@
 
 namespace rehearse {
 
+// Letters to change, add, drop or swap to make one of the other (case-blind, `-` = `_`).
+[[nodiscard]] size_t edit_distance(std::string_view a, std::string_view b);
+
 // The candidate with the smallest edit distance to `name` (case-blind, `-` = `_`), or "" when none
 // is close enough to be a likely slip of the pen.
 [[nodiscard]] std::string nearest(std::string_view name, std::span<const std::string> candidates);

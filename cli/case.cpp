@@ -5,6 +5,7 @@
 
 #include "base/document.hpp"
 #include "cli/scenario_options.hpp"
+#include "faults/world.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::cli {
@@ -62,7 +63,7 @@ Result<Case> load_case(Context& context) {
   RH_TRY(what.baseline, sim::simulate(what.healthy, context.reporter()));
   if (!observed) {
     what.broken = std::move(edited.changed);
-    RH_TRY(what.evidence, sim::simulate(*what.broken, context.reporter()));
+    RH_TRY(what.evidence, faults::simulated_world(context.reporter()).simulate(*what.broken));
   }
   *what.evidence.mutable_baseline_step_time_ns() = what.baseline.step_time_ns();
   hide_injected(what.evidence);

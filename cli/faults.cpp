@@ -10,7 +10,10 @@
 #include "cli/scenario_options.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
+#include "faults/check/rules.hpp"
+#include "faults/coverage.hpp"
 #include "faults/fault_catalogue.hpp"
+#include "faults/world.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -105,11 +108,53 @@ Result<Entries> selected(const faults::FaultCatalogue& catalogue,
     return entries;
   }
   return fail(Code::kUsage, fmt::format("'{}' is not what faults takes", joined(words)), "",
-              "write `faults`, `faults show ID` or `faults search WORDS`");
+              "write `faults`, `faults show ID`, `faults search WORDS` or `faults coverage`");
+}
+
+std::string coverage_text(const pb::Coverage& coverage, const Terminal& terminal) {
+  int reached = 0;
+  Table table({{"symptom", Align::kLeft},
+               {"label", Align::kLeft},
+               {"in study", Align::kRight},
+               {"shown", Align::kLeft},
+               {"faults", Align::kLeft},
+               {"rules", Align::kRight}});
+  for (const pb::CategoryCoverage& row : coverage.categories()) {
+    std::vector<std::string> ids;
+    for (const pb::FaultRun& run : row.faults()) ids.push_back(run.fault());
+    reached += row.reached() ? 1 : 0;
+    table.add({row.id(), row.label(), std::to_string(row.count()),
+               row.reached() ? row.grade() : "no", joined(ids), std::to_string(row.rules_size())});
+  }
+  return fmt::format("{} of {} symptom categories can be shown\n\n", reached,
+                     coverage.categories_size()) +
+         table.text(terminal);
+}
+
+Result<int> run_coverage(Context& context, const faults::FaultCatalogue& catalogue) {
+  RH_TRY(const faults::Rules rules, faults::Rules::load_shipped());
+  RH_TRY(const faults::Categories categories, faults::Categories::load_shipped());
+  if (context.has("run")) {
+    const faults::World world = faults::simulated_world(context.reporter());
+    RH_TRY(const pb::FaultRuns runs, faults::run_all(catalogue, world, context.reporter()));
+    const std::string head =
+        "# SPDX-License-Identifier: Apache-2.0\n# Made by `rehearse faults coverage --run`; a test "
+        "compares.\n";
+    return exit_code(context.json() ? context.print(to_json(
+                                          faults::coverage(runs, catalogue, rules, categories)))
+                                    : context.print(std::string_view(head + write_document(runs))));
+  }
+  RH_TRY(const pb::FaultRuns runs, faults::shipped_runs());
+  const pb::Coverage coverage = faults::coverage(runs, catalogue, rules, categories);
+  return exit_code(context.json() ? context.print(to_json(coverage))
+                                  : context.print(std::string_view(
+                                        coverage_text(coverage, context.terminal()))));
 }
 
 Result<int> run_faults(Context& context) {
   RH_TRY(const auto catalogue, fault_catalogue(context.arguments()));
+  if (context.inputs().size() == 1 && context.inputs()[0] == "coverage")
+    return run_coverage(context, catalogue);
   RH_TRY(const Entries entries, selected(catalogue, context.inputs()));
   Result<void> done;
   if (context.json()) {
@@ -133,18 +178,23 @@ Verb faults_verb() {
   verb.name = "faults";
   verb.summary = "browse the catalogue of faults";
   verb.details =
-      "Lists the faults that can be injected, shows one with its parameters, signs and fixes, or "
-      "searches "
-      "all their texts. Exit code 1: nothing found.";
-  verb.positionals = {{"WORD", "nothing, show ID..., or search WORD...", Count::kAny, {}}};
+      "Lists the faults that can be injected, shows one with its parameters, signs and fixes, "
+      "searches all their "
+      "texts, or shows which symptom categories can be produced by which faults and rules. Exit "
+      "code 1: nothing found.";
+  verb.positionals = {
+      {"WORD", "nothing, show ID..., search WORD..., or coverage", Count::kAny, {}}};
   verb.options = [](po::options_description& options) {
     options.add_options()("catalogue", po::value<std::vector<std::string>>()->value_name("DIR"),
                           "a folder with fault files of your own (repeatable)");
+    options.add_options()(
+        "run", "with coverage: simulate every fault again and print what it does (minutes)");
   };
   verb.examples = {
       {"./rehearse faults", "all faults", 0},
       {"./rehearse faults show F16", "one fault: parameters, signs, fixes", 0},
-      {"./rehearse faults search sockets --json", "those that mention a word, for programs", 0}};
+      {"./rehearse faults search sockets --json", "those that mention a word, for programs", 0},
+      {"./rehearse faults coverage", "which symptoms can be shown, and by what", 0}};
   verb.run = run_faults;
   return verb;
 }

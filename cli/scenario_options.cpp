@@ -8,6 +8,7 @@
 #include "base/version.hpp"
 #include "faults/fault_use.hpp"
 #include "faults/symptoms/classifier.hpp"
+#include "faults/world.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::cli {
@@ -98,7 +99,8 @@ Result<pb::Outcome> simulate_edited(const Edited& edited, Reporter& reporter) {
 }
 
 Result<pb::Outcome> simulate_edited(const Edited& edited, sim::Detail detail, Reporter& reporter) {
-  RH_TRY(pb::Outcome outcome, sim::simulate(edited.changed, detail, reporter));
+  RH_TRY(const faults::Rules rules, faults::Rules::load_shipped());
+  RH_TRY(pb::Outcome outcome, faults::simulate_judged(edited.changed, detail, rules, reporter));
   if (edited.differs) {
     RH_TRY(const pb::Outcome base, sim::simulate(edited.base, reporter));
     if (base.has_step_time_ns()) *outcome.mutable_baseline_step_time_ns() = base.step_time_ns();

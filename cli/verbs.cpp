@@ -20,6 +20,7 @@ const std::vector<Verb>& verbs() {
       export_verb(),
       platforms_verb(),
       nccl_verb(),
+      check_verb(),
       faults_verb(),
       diagnose_verb(),
       fix_verb(),

@@ -9,6 +9,7 @@
 namespace rehearse::cli {
 
 Verb capture_verb();
+Verb check_verb();
 Verb completion_verb();
 Verb demo_verb();
 Verb diagnose_verb();

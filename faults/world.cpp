@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "faults/world.hpp"
 
+#include "faults/check/judge.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::faults {
 
+Result<pb::Outcome> simulate_judged(const sim::Scenario& scenario, sim::Detail detail,
+                                    const Rules& rules, Reporter& reporter) {
+  RH_TRY(pb::Outcome outcome, sim::simulate(scenario, detail, reporter));
+  judge_by_rules(scenario.document, rules, outcome);
+  return outcome;
+}
+
 World simulated_world(Reporter& reporter) {
-  return {
-      .apply = [](sim::Scenario& scenario,
-                  const pb::Patch& patch) { return sim::apply(scenario, patch); },
-      .simulate =
-          [&reporter](const sim::Scenario& scenario) { return sim::simulate(scenario, reporter); }};
+  // Shared by the copies of the function; read only.
+  const auto rules = std::make_shared<const Result<Rules>>(Rules::load_shipped());
+  return {.apply = [](sim::Scenario& scenario,
+                      const pb::Patch& patch) { return sim::apply(scenario, patch); },
+          .simulate = [&reporter, rules](const sim::Scenario& scenario) -> Result<pb::Outcome> {
+            if (!*rules) return tl::unexpected(rules->error());
+            return simulate_judged(scenario, sim::Detail::kSummary, **rules, reporter);
+          }};
 }
 
 }  // namespace rehearse::faults

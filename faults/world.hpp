@@ -7,8 +7,10 @@
 
 #include "base/error.hpp"
 #include "base/reporter.hpp"
+#include "faults/check/rules.hpp"
 #include "sim/proto/outcome.pb.h"
 #include "sim/scenario/scenario.hpp"
+#include "sim/simulate.hpp"
 
 namespace rehearse::faults {
 
@@ -17,7 +19,11 @@ struct World {
   std::function<Result<pb::Outcome>(const sim::Scenario&)> simulate;
 };
 
-// sim::apply and sim::simulate; the reporter must outlive the World.
+// A run with what the static check says of it (faults/check/judge.hpp).
+[[nodiscard]] Result<pb::Outcome> simulate_judged(const sim::Scenario& scenario, sim::Detail detail,
+                                                  const Rules& rules, Reporter& reporter);
+
+// sim::apply and simulate_judged with the shipped rules; the reporter must outlive the World.
 [[nodiscard]] World simulated_world(Reporter& reporter);
 
 }  // namespace rehearse::faults

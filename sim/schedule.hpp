@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/units.hpp"
@@ -30,6 +31,7 @@ struct StoppedRank {
   uint32_t rank = 0;
   Nanos at = 0;
   bool silent = false;
+  std::string text = {};  // what it prints before
 };
 
 // A link that carries nothing from `from` until `until` (kForever: it does not come back).

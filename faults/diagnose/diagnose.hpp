@@ -21,7 +21,7 @@ struct DiagnoseRequest {
   const sim::Scenario& healthy;            // the job as it should be
   const pb::Launch* configured = nullptr;  // expanded launch as it really was; null: unknown
   const pb::Outcome* baseline = nullptr;   // outcome of `healthy`; null: unknown
-  uint32_t max_simulations = 60;
+  uint32_t max_simulations = 120;
 };
 
 // Causes by score, one per fault. A healthy outcome has none. A candidate that cannot be simulated

@@ -78,6 +78,14 @@ std::string in_words(pb::Phase phase) {
   return i < kWords.size() ? kWords[i] : "";
 }
 
+// A rule of the static check that speaks of this run names its category.
+std::optional<pb::Symptom> of_rules(const pb::Outcome& outcome) {
+  for (const pb::OutcomeFinding& f : outcome.findings()) {
+    if (!f.category().empty()) return symptom(f.category(), {f.id() + ": " + f.first()});
+  }
+  return std::nullopt;
+}
+
 bool in_setup(pb::Phase phase) {
   return phase == pb::STARTING || phase == pb::RENDEZVOUS || phase == pb::BOOTSTRAP;
 }
@@ -145,6 +153,10 @@ pb::Symptom of_crash(const pb::Outcome& outcome) {
     const std::string_view id = row ? category_in(*row, failure.phase()) : "";
     if (id.empty()) continue;
     reasons.push_back(fmt::format("rank {} says '{}'", error.rank(), row->text));
+    if (const auto* grows = id == "D1.5" ? finding(outcome, "memory-grows") : nullptr) {
+      reasons.push_back("its memory grew from step to step: " + grows->first());
+      return symptom("D1.9", std::move(reasons));
+    }
     return symptom(id, std::move(reasons));
   }
   for (const pb::RankMemory& memory : outcome.memory().ranks()) {
@@ -255,10 +267,11 @@ pb::Symptom classify(const pb::Outcome& outcome) {
     case pb::HANG:
       return of_hang(outcome);
     case pb::CRASH:
-    case pb::REJECTED:
       return of_crash(outcome);
+    case pb::REJECTED:
+      return of_rules(outcome).value_or(of_crash(outcome));
     case pb::WRONG_SEMANTICS:
-      return of_semantics(outcome);
+      return of_rules(outcome).value_or(of_semantics(outcome));
     default:
       return of_completed(outcome);
   }

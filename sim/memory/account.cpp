@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -73,19 +74,58 @@ std::pair<uint32_t, double> place(const traces::RankTrace& rank, uint32_t steps,
   return {0, 1.0};
 }
 
+// What patches make of a rank's allocations.
+struct Changes {
+  std::vector<std::pair<std::string, double>> scale;  // part of the name, factor
+  Bytes leak = 0;                                     // per step
+
+  [[nodiscard]] Bytes size(std::string_view name, Bytes bytes) const {
+    for (const auto& [part, factor] : scale) {
+      if (name.find(part) == name.npos) continue;
+      const double scaled = static_cast<double>(bytes) * factor;
+      bytes = static_cast<Bytes>(std::nearbyint(std::clamp(scaled, -1e18, 1e18)));
+    }
+    return bytes;
+  }
+};
+
+Changes changes_for(const Scenario& scenario, uint32_t rank) {
+  Changes out;
+  for (const pb::Patch& patch : scenario.transforms) {
+    const pb::ScaleMemory& scale = patch.scale_memory();
+    if (patch.has_scale_memory() && (!scale.has_rank() || scale.rank() == rank)) {
+      out.scale.emplace_back(scale.part(), scale.has_factor() ? scale.factor() : 1);
+    }
+    const pb::LeakMemory& leak = patch.leak_memory();
+    if (patch.has_leak_memory() && (!leak.has_rank() || leak.rank() == rank)) {
+      out.leak += std::min(leak.bytes(), Bytes{1} << 50);
+    }
+  }
+  return out;
+}
+
 // Walks the allocations of one rank in recorded order.
 void walk(const traces::RankTrace& rank, const traces::Strings& names, uint32_t steps, Bytes fixed,
-          MemoryAccount& out) {
+          const Changes& changes, MemoryAccount& out) {
   std::map<uint32_t, Bytes> held;                                 // by name
   std::unordered_map<uint64_t, std::pair<uint32_t, Bytes>> open;  // by address
   std::map<uint32_t, Bytes> at_peak;
   Bytes now = fixed;
   out.peak = fixed;
   const traces::Operations& ops = rank.ops;
+  uint32_t leaked = 0;  // steps
   for (size_t i = 0; i < ops.size(); ++i) {
-    const traces::Memory* event = ops.mem(i);
-    if (event == nullptr) continue;
+    const traces::Memory* recorded = ops.mem(i);
+    if (recorded == nullptr) continue;
+    for (; changes.leak > 0 && leaked < steps && ops.start[i] >= rank.steps[leaked].start;
+         ++leaked) {
+      now += changes.leak;
+      out.leaked += changes.leak;
+    }
     uint32_t name = ops.name[i];
+    traces::Memory changed = *recorded;
+    changed.bytes = changes.size(names.at(name), recorded->bytes);
+    const traces::Memory* event = &changed;
     if (event->bytes < 0) {
       // A free belongs to what was allocated there.
       if (const auto at = open.find(event->address); at != open.end()) {
@@ -161,7 +201,8 @@ std::vector<MemoryAccount> memory_accounts(const Scenario& scenario, const Evide
     const Bytes context =
         scenario.document.launch().context() > 0 ? scenario.document.launch().context() : kContext;
     const Bytes foreign = context * foreign_contexts(scenario.document.launch(), launch);
-    walk(rank, evidence.names, steps, context + foreign + nccl, account);
+    walk(rank, evidence.names, steps, context + foreign + nccl,
+         changes_for(scenario, launch.rank()), account);
     account.parts.emplace_back("NCCL buffers", nccl);
     account.parts.emplace_back("CUDA context", context);
     if (foreign > 0) {
@@ -169,6 +210,11 @@ std::vector<MemoryAccount> memory_accounts(const Scenario& scenario, const Evide
       findings.add("unexpected-device", Severity::kWarning,
                    fmt::format("other ranks hold contexts on the GPU of rank {}", launch.rank()),
                    "let every process take its device before anything else uses CUDA");
+    }
+    if (account.leaked > 0) {
+      account.parts.emplace_back("leaked", account.leaked);
+      findings.add("memory-grows", Severity::kWarning, fmt::format("rank {}", launch.rank()),
+                   "memory in use grows from step to step; look for tensors that are kept");
     }
     std::stable_sort(account.parts.begin(), account.parts.end(),
                      [](const auto& a, const auto& b) { return a.second > b.second; });

@@ -28,6 +28,7 @@ struct MemoryAccount {
   // The first allocation that does not fit: its size and place; 0: all fit.
   Bytes refused = 0;
   Bytes in_use = 0;  // when it was refused
+  Bytes leaked = 0;  // by leak-memory, over all steps
   uint32_t refused_step = 0;
   double refused_part = 0;
 };

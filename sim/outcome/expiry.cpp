@@ -261,6 +261,7 @@ void launcher(const Evidence& evidence, const pb::Launch& launch, std::vector<Ex
                             "Primary job terminated normally, but 1 process returned a "
                             "non-zero exit code: rank {} was killed (signal 9)",
                             stopped.rank);
+    if (!stopped.text.empty()) expiry.text = stopped.text + "\n" + expiry.text;
     out.push_back(std::move(expiry));
   }
 }

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "sim/scenario/expand.hpp"
 #include "sim/scenario/grow.hpp"
+#include "sim/scenario/regenerate.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/timed.hpp"
 
@@ -168,10 +169,19 @@ Result<void> apply(Scenario& scenario, const pb::Patch& patch) {
   }
   if (patch.transform_case() == pb::Patch::kUndo) {
     if (auto undone = undo(scenario, patch.undo()); !undone) return undone;
+    if (patch.undo().transform() == "regenerate") {
+      if (auto made = regenerate(scenario); !made) return made;
+    }
   } else if (timed) {
     scenario.timed.push_back(patch);
   } else if (patch.transform_case() != pb::Patch::TRANSFORM_NOT_SET) {
     scenario.transforms.push_back(patch);
+    if (patch.has_regenerate()) {
+      if (auto made = regenerate(scenario); !made) {
+        scenario.transforms.pop_back();
+        return made;
+      }
+    }
   }
   // Assignments for an interval have been tried here; the run makes them when their time comes.
   if (!timed) {

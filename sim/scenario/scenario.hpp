@@ -19,10 +19,11 @@ namespace rehearse::sim {
 struct Scenario {
   pb::Scenario document;                       // expanded: one entry per node, GPU, NIC, rank
   std::shared_ptr<const traces::Trace> trace;  // shared by all variants of a study, never changed
-  std::string trace_file;                      // it was read from; empty: made in memory
-  std::vector<pb::Patch> transforms;           // patches that act on the program, in order
-  std::vector<pb::Patch> timed;                // patches that hold for an interval, in order
-  std::vector<std::string> applied;            // every patch as text, in order
+  std::string trace_file;                         // it was read from; empty: made in memory
+  std::shared_ptr<const traces::Trace> recorded;  // as loaded, once it was generated anew
+  std::vector<pb::Patch> transforms;              // patches that act on the program, in order
+  std::vector<pb::Patch> timed;                   // patches that hold for an interval, in order
+  std::vector<std::string> applied;               // every patch as text, in order
   Findings findings;
   // For patches that add nodes: the platform as it was before expansion, and what was assigned since.
   pb::Platform written;

@@ -169,7 +169,7 @@ class Scheduler {
     for (const pb::RankLaunch& rank : scenario_.document.launch().ranks()) {
       if (how.has_rank() ? rank.rank() != how.rank() : rank.node() != how.node()) continue;
       found = true;
-      out_.stopped.push_back({rank.rank(), how.at(), how.silent()});
+      out_.stopped.push_back({rank.rank(), how.at(), how.silent(), how.text()});
     }
     if (found) return {};
     return fail(Code::kBadInput,

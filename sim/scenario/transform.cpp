@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+
+#include "base/text.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -14,20 +17,55 @@ using traces::RankProgram;
 
 constexpr double kLongest = 4e18;  // nanoseconds, 126 years
 
-Result<void> slow_rank(traces::Program& program, const pb::SlowRank& how) {
-  if (auto given = require(how.has_rank(), "slow-rank", "rank"); !given) return given;
-  if (auto given = require(how.has_slowdown(), "slow-rank", "slowdown"); !given) return given;
-  RH_TRY(RankProgram * rank, find_rank(program, how.rank(), "slow-rank"));
-  const traces::Column<uint32_t>& calls = rank->call;
-  for (traces::LaneId l = 0; l < rank->lanes.size(); ++l) {
-    if (!rank->on_gpu(l)) continue;
-    for (OpId op = rank->lane_begin[l]; op < rank->lane_begin[l + 1]; ++op) {
+void slow_down(RankProgram& rank, double slowdown) {
+  const traces::Column<uint32_t>& calls = rank.call;
+  for (traces::LaneId l = 0; l < rank.lanes.size(); ++l) {
+    if (!rank.on_gpu(l)) continue;
+    for (OpId op = rank.lane_begin[l]; op < rank.lane_begin[l + 1]; ++op) {
       if (calls[op] != traces::kNoCall) continue;
-      Nanos& duration = rank->duration[op];
-      const double longer = static_cast<double>(duration) * how.slowdown();
+      Nanos& duration = rank.duration[op];
+      const double longer = static_cast<double>(duration) * slowdown;
       // What is longer than any run ends at the limit; the replay then says so.
       duration = static_cast<Nanos>(std::nearbyint(std::min(longer, kLongest)));
     }
+  }
+}
+
+// "0-7,16" as pairs of first and last.
+Result<std::vector<std::pair<uint32_t, uint32_t>>> rank_ranges(const std::string& text) {
+  std::vector<std::pair<uint32_t, uint32_t>> out;
+  for (const std::string& part : split(text, ',')) {
+    uint32_t first = 0, last = 0;
+    const char* end = part.data() + part.size();
+    auto read = std::from_chars(part.data(), end, first);
+    last = first;
+    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-')
+      read = std::from_chars(read.ptr + 1, end, last);
+    if (read.ec != std::errc() || read.ptr != end || last < first) {
+      return bad_input(in_quotes(part) + " is not a range of ranks", "slow-rank: ranks",
+                       "write 0-7,16");
+    }
+    out.emplace_back(first, last);
+  }
+  return out;
+}
+
+Result<void> slow_rank(traces::Program& program, const pb::SlowRank& how) {
+  if (how.ranks().empty()) {
+    if (auto given = require(how.has_rank(), "slow-rank", "rank"); !given) return given;
+  }
+  if (auto given = require(how.has_slowdown(), "slow-rank", "slowdown"); !given) return given;
+  if (how.has_rank()) {
+    RH_TRY(RankProgram * rank, find_rank(program, how.rank(), "slow-rank"));
+    slow_down(*rank, how.slowdown());
+  }
+  if (how.ranks().empty()) return {};
+  RH_TRY(const auto ranges, rank_ranges(how.ranks()));
+  for (RankProgram& rank : program.ranks) {
+    const bool meant = std::any_of(ranges.begin(), ranges.end(), [&](const auto& range) {
+      return rank.rank >= range.first && rank.rank <= range.second;
+    });
+    if (meant) slow_down(rank, how.slowdown());
   }
   return {};
 }
@@ -96,6 +134,29 @@ Result<void> transform(traces::Program& program, const pb::Patch& patch) {
       return repeat_steps(program, patch.steps().factor());
     case pb::Patch::kWriteCheckpoint:
       return write_checkpoint(program, patch.write_checkpoint());
+    case pb::Patch::kEndEarly:
+      return end_early(program, patch.end_early());
+    case pb::Patch::kExtraCollective:
+      return extra_collective(program, patch.extra_collective());
+    case pb::Patch::kResizeCollective:
+      return resize_collective(program, patch.resize_collective());
+    case pb::Patch::kScaleCollectives:
+      return scale_collectives(program, patch.scale_collectives());
+    case pb::Patch::kSwapCollectives:
+      return swap_collectives(program, patch.swap_collectives());
+    case pb::Patch::kDelayCalls:
+      return delay_calls(program, patch.delay_calls());
+    case pb::Patch::kSlowHost:
+      return slow_host(program, patch.slow_host());
+    case pb::Patch::kSlowCopies:
+      return slow_copies(program, patch.slow_copies());
+    case pb::Patch::kVarySteps:
+      return vary_steps(program, patch.vary_steps());
+    case pb::Patch::kNoOverlap:
+      return no_overlap(program, patch.no_overlap());
+    case pb::Patch::kScaleMemory:
+    case pb::Patch::kLeakMemory:
+    case pb::Patch::kRegenerate:
     case pb::Patch::kStopRank:
     case pb::Patch::kBackgroundTraffic:
     case pb::Patch::kGrowDataParallel:

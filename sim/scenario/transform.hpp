@@ -21,6 +21,21 @@ constexpr Nanos kLongestPause = 31'536'000'000'000'000;  // a year
 [[nodiscard]] Result<void> write_checkpoint(traces::Program& program,
                                             const pb::WriteCheckpoint& how);
 
+[[nodiscard]] Result<void> end_early(traces::Program& program, const pb::EndEarly& how);
+[[nodiscard]] Result<void> extra_collective(traces::Program& program,
+                                            const pb::ExtraCollective& how);
+[[nodiscard]] Result<void> resize_collective(traces::Program& program,
+                                             const pb::ResizeCollective& how);
+[[nodiscard]] Result<void> scale_collectives(traces::Program& program,
+                                             const pb::ScaleCollectives& how);
+[[nodiscard]] Result<void> swap_collectives(traces::Program& program,
+                                            const pb::SwapCollectives& how);
+[[nodiscard]] Result<void> delay_calls(traces::Program& program, const pb::DelayCalls& how);
+[[nodiscard]] Result<void> slow_host(traces::Program& program, const pb::SlowHost& how);
+[[nodiscard]] Result<void> slow_copies(traces::Program& program, const pb::SlowCopies& how);
+[[nodiscard]] Result<void> vary_steps(traces::Program& program, const pb::VarySteps& how);
+[[nodiscard]] Result<void> no_overlap(traces::Program& program, const pb::NoOverlap& how);
+
 // kBadInput with the ranks there are when the program has no such rank; `patch` names the transform.
 [[nodiscard]] Result<traces::RankProgram*> find_rank(traces::Program& program, uint32_t rank,
                                                      const char* patch);

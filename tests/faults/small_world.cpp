@@ -14,6 +14,19 @@ namespace {
 
 constexpr double kCompute = 100e6, kAllReduce = 20e6, kFullRate = 25e9;
 
+// By the name of the transform and, where one is given, the rank it acts on.
+bool is_undone(const pb::Patch& old, const pb::Undo& undo) {
+  const auto* transforms = pb::Patch::descriptor()->FindOneofByName("transform");
+  const auto* field = old.GetReflection()->GetOneofFieldDescriptor(old, transforms);
+  if (field == nullptr) return false;
+  std::string name = field->name();
+  std::replace(name.begin(), name.end(), '_', '-');
+  if (name != undo.transform() || !undo.has_rank()) return name == undo.transform();
+  const auto& how = old.GetReflection()->GetMessage(old, field);
+  const auto* rank = how.GetDescriptor()->FindFieldByName("rank");
+  return rank != nullptr && how.GetReflection()->GetUInt32(how, rank) == undo.rank();
+}
+
 Result<void> apply(sim::Scenario& scenario, const pb::Patch& patch) {
   const std::map<std::string, std::string> edits(patch.set().begin(), patch.set().end());
   for (const auto& [path, value] : edits) {
@@ -22,12 +35,8 @@ Result<void> apply(sim::Scenario& scenario, const pb::Patch& patch) {
     }
   }
   if (patch.has_undo()) {
-    std::erase_if(scenario.transforms, [&](const pb::Patch& old) {
-      return (patch.undo().transform() == "slow-rank" && old.has_slow_rank() &&
-              old.slow_rank().rank() == patch.undo().rank()) ||
-             (patch.undo().transform() == "skip-collective" && old.has_skip_collective() &&
-              old.skip_collective().rank() == patch.undo().rank());
-    });
+    std::erase_if(scenario.transforms,
+                  [&](const pb::Patch& old) { return is_undone(old, patch.undo()); });
   } else if (patch.transform_case() != pb::Patch::TRANSFORM_NOT_SET) {
     scenario.transforms.push_back(patch);
   }
@@ -82,7 +91,9 @@ pb::Outcome simulate(const sim::Scenario& scenario) {
       return hang(patch.skip_collective().rank(), patch.skip_collective().nth(),
                   document.launch().ranks_size());
     }
-    if (patch.has_slow_rank()) compute[patch.slow_rank().rank()] *= patch.slow_rank().slowdown();
+    if (patch.has_slow_rank() && patch.slow_rank().has_rank()) {
+      compute[patch.slow_rank().rank()] *= patch.slow_rank().slowdown();
+    }
   }
   const double slowest = *std::max_element(compute.begin(), compute.end());
   const double network =
@@ -116,6 +127,7 @@ pb::Outcome simulate(const sim::Scenario& scenario) {
 
 sim::Scenario small_scenario() {
   sim::Scenario scenario;
+  scenario.document.mutable_platform()->add_storage()->set_write(20e9);
   for (int n = 0; n < 2; ++n) {
     pb::Node& node = *scenario.document.mutable_platform()->add_nodes();
     node.set_name(fmt::format("node{}", n));

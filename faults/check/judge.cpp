@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "faults/check/judge.hpp"
+
+#include "faults/check/check.hpp"
+
+namespace rehearse::faults {
+
+void judge_by_rules(const pb::Scenario& document, const Rules& rules, pb::Outcome& outcome) {
+  const Rules judging = rules.with_verdict();
+  const pb::CheckReport report = check(document, judging, "");
+  for (const pb::CheckFinding& finding : report.findings()) {
+    pb::OutcomeFinding& row = *outcome.add_findings();
+    row.set_id(finding.rule());
+    row.set_severity(finding.severity());
+    row.set_count(1);
+    row.set_first(finding.where() + ": " + finding.what());
+    row.set_advice(finding.fix());
+    row.set_category(finding.category());
+    if (outcome.verdict() != pb::COMPLETED) continue;
+    const bool rejected = finding.verdict() == "rejected";
+    outcome.set_verdict(rejected ? pb::REJECTED : pb::WRONG_SEMANTICS);
+    pb::Culprit& culprit = *outcome.add_culprits();
+    culprit.set_kind("configuration");
+    culprit.set_why(finding.what());
+    if (!rejected) continue;
+    pb::ErrorText& text = *outcome.add_error_text();
+    text.set_text(finding.why().empty() ? finding.what() : finding.why());
+  }
+}
+
+}  // namespace rehearse::faults

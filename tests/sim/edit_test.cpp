@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transforms of what ranks call and how long they work.
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "sim/scenario/scenario.hpp"
+#include "sim/scenario/transform.hpp"
+#include "tests/sim/small_trace.hpp"
+
+using namespace rehearse;
+using namespace rehearse::sim;
+using traces::RankProgram;
+
+namespace {
+
+constexpr Nanos kMs = 1'000'000;
+
+// Three steps of two ranks: a kernel, an all-reduce of both, one of rank 0 and 1 under another name, a kernel.
+traces::Program job() {
+  tests::SmallTrace trace(3);
+  for (int step = 0; step < 3; ++step) {
+    for (uint32_t r = 0; r < 3; ++r) trace.kernel(r, kMs);
+    trace.all_reduce({0, 1, 2}, 1000);
+    trace.all_reduce({0, 1}, 4000);
+    for (uint32_t r = 0; r < 3; ++r) trace.kernel(r, 2 * kMs);
+    trace.end_step();
+  }
+  auto program = traces::build_program(trace.trace());
+  REQUIRE(program);
+  REQUIRE(program->steps == 3);
+  return *program;
+}
+
+Result<void> edit(traces::Program& program, const std::string& yaml) {
+  const auto patch = parse_patch(yaml, "test");
+  if (!patch) return tl::unexpected(patch.error());
+  return transform(program, *patch);
+}
+
+Nanos gpu_time(const RankProgram& rank) {
+  Nanos sum = 0;
+  for (size_t op = 0; op < rank.size(); ++op) {
+    if (rank.kind[op] == traces::OpKind::kKernel) sum += rank.duration[op];
+  }
+  return sum;
+}
+
+// Every index points where it should.
+void check_whole(const RankProgram& rank) {
+  REQUIRE(rank.calls.size() == rank.call_op.size());
+  for (size_t c = 0; c < rank.calls.size(); ++c) CHECK(rank.call[rank.call_op[c]] == c);
+  CHECK(rank.edge_begin.size() == rank.size() + 1);
+  CHECK(rank.edge_begin.back() == rank.edges.size());
+  CHECK(rank.lane_begin.back() == rank.size());
+  for (traces::OpId op = 0; op < rank.size(); ++op) {
+    for (traces::OpId from : rank.predecessors(op)) CHECK(from < rank.size());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a rank with fewer steps makes the calls of those and no more", "[sim][edit]") {
+  traces::Program program = job();
+  REQUIRE(edit(program, "end-early: {rank: 1, steps: 2}"));
+  CHECK(program.ranks[0].calls.size() == 6);
+  CHECK(program.ranks[1].calls.size() == 4);
+  CHECK(gpu_time(program.ranks[1]) == 6 * kMs);
+  CHECK(program.findings.count("uneven-steps") == 1);
+  check_whole(program.ranks[1]);
+  CHECK_FALSE(edit(program, "end-early: {rank: 1, steps: 3}"));
+  CHECK_FALSE(edit(program, "end-early: {rank: 9, steps: 1}"));
+}
+
+TEST_CASE("an extra collective moves the later ones of its communicator", "[sim][edit]") {
+  traces::Program program = job();
+  const std::vector<traces::Call> before = program.ranks[0].calls;
+  REQUIRE(edit(program, "extra-collective: {rank: 0, nth: 2}"));
+  const RankProgram& rank = program.ranks[0];
+  REQUIRE(rank.calls.size() == before.size() + 1);
+  CHECK(rank.calls[2].sequence == before[2].sequence);
+  CHECK(rank.calls[3].sequence == before[2].sequence + 1);
+  for (size_t c = 4; c < rank.calls.size(); ++c) {
+    const bool same = rank.calls[c].communicator == before[2].communicator;
+    CHECK(rank.calls[c].sequence == before[c - 1].sequence + (same ? 1 : 0));
+  }
+  check_whole(rank);
+  CHECK_FALSE(edit(program, "extra-collective: {rank: 0, nth: 99}"));
+}
+
+TEST_CASE("sizes of one collective and of all reductions change", "[sim][edit]") {
+  traces::Program program = job();
+  REQUIRE(edit(program, "resize-collective: {rank: 1, nth: 1, factor: 0.5}"));
+  CHECK(program.ranks[1].calls[1].bytes_in == 2000);
+  CHECK(program.ranks[0].calls[1].bytes_in == 4000);
+  REQUIRE(edit(program, "scale-collectives: 3"));
+  // The largest group that reduces has three members.
+  CHECK(program.ranks[0].calls[0].bytes_in == 3000);
+  CHECK(program.ranks[0].calls[1].bytes_in == 4000);
+}
+
+TEST_CASE("collectives of two communicators change places on one rank", "[sim][edit]") {
+  traces::Program program = job();
+  const RankProgram before = program.ranks[0];
+  REQUIRE(edit(program, "swap-collectives: {rank: 0}"));
+  const RankProgram& rank = program.ranks[0];
+  CHECK(rank.call[before.call_op[0]] == 1);
+  CHECK(rank.call[before.call_op[1]] == 0);
+  check_whole(rank);
+  CHECK_FALSE(edit(program, "swap-collectives: {rank: 2}"));
+}
+
+TEST_CASE("host, copies, calls and steps take longer where asked", "[sim][edit]") {
+  traces::Program program = job();
+  const RankProgram before = program.ranks[0];
+  REQUIRE(edit(program, "slow-host: {rank: 0, slowdown: 3}"));
+  for (traces::LaneId l = 0; l < before.lanes.size(); ++l) {
+    for (traces::OpId op = before.lane_begin[l]; op < before.lane_begin[l + 1]; ++op) {
+      const Nanos factor = before.on_gpu(l) ? 1 : 3;
+      CHECK(program.ranks[0].duration[op] == factor * before.duration[op]);
+    }
+  }
+  REQUIRE(edit(program, "delay-calls: {rank: 0, delay: 5ms}"));
+  for (traces::OpId op : before.call_op)
+    CHECK(program.ranks[0].gap[op] == before.gap[op] + 5 * kMs);
+  traces::Program varied = job(), again = job();
+  REQUIRE(edit(varied, "vary-steps: {spread: 0.5, seed: 7}"));
+  REQUIRE(edit(again, "vary-steps: {spread: 0.5, seed: 7}"));
+  for (size_t r = 0; r < 3; ++r) {
+    CHECK(gpu_time(varied.ranks[r]) > gpu_time(before));
+    CHECK(gpu_time(varied.ranks[r]) <= gpu_time(before) * 3 / 2);
+    CHECK(varied.ranks[r].duration == again.ranks[r].duration);
+  }
+  CHECK(gpu_time(varied.ranks[0]) != gpu_time(varied.ranks[1]));
+}
+
+TEST_CASE("without overlap what follows the cause of a call waits for it", "[sim][edit]") {
+  traces::Program program = job();
+  const size_t edges = program.ranks[0].edges.size();
+  REQUIRE(edit(program, "no-overlap: {}"));
+  CHECK(program.ranks[0].edges.size() > edges);
+  for (const RankProgram& rank : program.ranks) check_whole(rank);
+}
+
+TEST_CASE("several ranks are slowed by ranges; those that are not there are left out",
+          "[sim][edit]") {
+  traces::Program program = job();
+  REQUIRE(edit(program, "slow-rank: {ranks: \"1-2,7\", slowdown: 2}"));
+  CHECK(gpu_time(program.ranks[0]) == 9 * kMs);
+  CHECK(gpu_time(program.ranks[1]) == 18 * kMs);
+  CHECK(gpu_time(program.ranks[2]) == 18 * kMs);
+  for (const char* bad : {"3-1", "x", "1-", ",", "1,,2"}) {
+    INFO(bad);
+    CHECK_FALSE(edit(program, std::string("slow-rank: {ranks: \"") + bad + "\", slowdown: 2}"));
+  }
+}
