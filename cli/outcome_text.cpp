@@ -258,10 +258,17 @@ std::string step_text(const pb::Outcome& outcome) {
     return before > 0 ? fmt::format("no whole step (baseline {})", format_duration(before))
                       : "no whole step";
   }
-  if (before <= 0) return fmt::format("step time {}", format_duration(now));
+  std::string band;
+  if (outcome.has_step_time_band_ns()) {
+    const pb::Band& range = outcome.step_time_band_ns();
+    band =
+        fmt::format(", {} - {} in 9 of 10 of {} draws from {} ({})", format_duration(range.low()),
+                    format_duration(range.high()), range.draws(), range.from(), range.note());
+  }
+  if (before <= 0) return fmt::format("step time {}{}", format_duration(now), band);
   const double change = 100.0 * (static_cast<double>(now) / static_cast<double>(before) - 1.0);
-  return fmt::format("step time {} -> {} ({:+.1f} %)", format_duration(before),
-                     format_duration(now), change);
+  return fmt::format("step time {} -> {} ({:+.1f} %){}", format_duration(before),
+                     format_duration(now), change, band);
 }
 
 std::string outcome_head(const pb::Outcome& outcome, const Terminal& terminal) {

@@ -10,6 +10,7 @@
 #include "cli/context.hpp"
 #include "cli/outcome_text.hpp"
 #include "cli/scenario_options.hpp"
+#include "cli/step_time_band.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "sim/bringup/nccl_log.hpp"
@@ -103,6 +104,11 @@ Result<int> run_run(Context& context) {
     return tl::unexpected(std::move(written).error());
   }
   outcome.clear_flight_records();
+  if (context.has("draws")) {
+    RH_TRY(const int64_t draws, context.number("draws", 2, 10000));
+    RH_TRY(*outcome.mutable_step_time_band_ns(),
+           step_time_band(edited, static_cast<uint32_t>(draws), context.reporter()));
+  }
   if (timeline) {
     const std::string text = to_json(outcome.timeline()).dump() + "\n";
     if (auto written = write_file(context.get<std::string>("timeline"), text, context.overwrite());
@@ -144,6 +150,9 @@ Verb run_verb() {
     add("expect", po::value<std::string>()->value_name("VERDICT"),
         "exit code 1 unless the run ends so: completed, hang, crash, "
         "wrong-semantics, rejected");
+    add("draws", po::value<std::string>()->value_name("N"),
+        "also N runs with uncertain parameters drawn from the calibration of --patch-file, or from "
+        "the model's priors: the range of the step time");
     add("timeline", po::value<std::string>()->value_name("FILE"),
         "also write when every operation of every rank ran, as JSON in columns");
     add("nccl-log", po::value<std::string>()->value_name("DIR"),

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/document.hpp"
 #include "base/version.hpp"
 #include "faults/fault_use.hpp"
 #include "faults/symptoms/classifier.hpp"
@@ -22,12 +23,24 @@ Result<std::vector<pb::Patch>> patches_of(const std::string& option, const std::
     RH_TRY(pb::Patch patch, sim::parse_assignment(value));
     return std::vector<pb::Patch>{std::move(patch)};
   }
+  if (option == "patch-file") {
+    pb::Patch patch;
+    if (auto read = read_document_file(value, patch); !read) return tl::unexpected(read.error());
+    return std::vector<pb::Patch>{std::move(patch)};
+  }
   if (option == "patch") {
     RH_TRY(pb::Patch patch, sim::parse_patch(value, "--patch"));
     return std::vector<pb::Patch>{std::move(patch)};
   }
   RH_TRY(const auto use, faults::parse_fault(value, catalogue));
   return faults::patches_of(use, scenario.document);
+}
+
+Result<void> apply_all(sim::Scenario& scenario, const std::vector<pb::Patch>& patches) {
+  for (const pb::Patch& patch : patches) {
+    if (auto done = sim::apply(scenario, patch); !done) return done;
+  }
+  return {};
 }
 
 Result<pb::Fidelity> fidelity_of(Context& context, pb::Fidelity otherwise) {
@@ -51,6 +64,8 @@ void add_scenario_options(po::options_description& options) {
       "inject a fault of the catalogue");
   add("patch", po::value<Words>()->value_name("YAML"),
       "apply a patch, e.g. 'slow-rank: {rank: 6, slowdown: 2}'");
+  add("patch-file", po::value<Words>()->value_name("FILE"),
+      "apply a patch of a file, such as `calibrate` writes");
   add("fidelity", po::value<std::string>()->value_name("MODE"),
       "fluid (the default: a few flows per collective) or step (every message is a flow; for small "
       "cases)");
@@ -69,10 +84,7 @@ Result<faults::FaultCatalogue> fault_catalogue(const Arguments& arguments) {
 Result<void> apply_edit(sim::Scenario& scenario, const std::string& option,
                         const std::string& value, const faults::FaultCatalogue& catalogue) {
   RH_TRY(const auto patches, patches_of(option, value, scenario, catalogue));
-  for (const pb::Patch& patch : patches) {
-    if (auto done = sim::apply(scenario, patch); !done) return done;
-  }
-  return {};
+  return apply_all(scenario, patches);
 }
 
 Result<Edited> load_edited(Context& context, const std::string& what) {
@@ -85,9 +97,20 @@ Result<Edited> load_edited(Context& context, const std::string& what) {
     RH_TRY(catalogue, fault_catalogue(context.arguments()));
   }
   for (const auto& [option, value] : context.arguments().in_order) {
-    if (option != "set" && option != "fault" && option != "patch") continue;
-    if (auto done = apply_edit(edited.changed, option, value, catalogue); !done) {
+    if (option != "set" && option != "fault" && option != "patch" && option != "patch-file") {
+      continue;
+    }
+    RH_TRY(const auto patches, patches_of(option, value, edited.changed, catalogue));
+    if (auto done = apply_all(edited.changed, patches); !done) {
       return tl::unexpected(std::move(done).error());
+    }
+    // A calibration says what the platform is, with or without what is changed.
+    if (patches.size() == 1 && patches.front().has_calibration()) {
+      if (auto done = apply_all(edited.base, patches); !done) {
+        return tl::unexpected(std::move(done).error());
+      }
+      edited.calibration = patches.front().calibration();
+      continue;
     }
     edited.differs = true;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/program_options/options_description.hpp>
+#include <optional>
 
 #include "cli/context.hpp"
 #include "faults/fault_catalogue.hpp"
@@ -26,10 +27,11 @@ void add_scenario_options(boost::program_options::options_description& options);
 struct Edited {
   sim::Scenario base;
   sim::Scenario changed;
-  bool differs = false;  // something was changed
+  bool differs = false;                                       // something was changed
+  std::optional<pb::Calibration> calibration = std::nullopt;  // of the platform, by --patch-file
 };
 
-// Loads `what` and applies --set, --fault and --patch in the order written.
+// Loads `what` and applies --set, --fault, --patch and --patch-file in the order written.
 [[nodiscard]] Result<Edited> load_edited(Context& context, const std::string& what);
 
 // Simulates `changed`; when it differs, `base` too for its step times. Schema, version and symptom

@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "cli/context.hpp"
 #include "cli/table.hpp"
+#include "cli/validate_all.hpp"
 #include "cli/validate_nccl_log.hpp"
 #include "cli/validate_replay.hpp"
 #include "cli/verbs.hpp"
@@ -60,6 +61,7 @@ std::string text(const validation::VectorReport& report, const Terminal& termina
 
 Result<int> run_validate(Context& context) {
   const auto& words = context.inputs();
+  if (words.empty()) return validate_all(context);
   if (words[0] == "nccl-log") return run_validate_nccl_log(context);
   if (words[0] == "nccl-tests") {
     return validate_nccl_tests(context, {words.begin() + 1, words.end()});
@@ -82,6 +84,11 @@ Verb validate_verb() {
   verb.name = "validate";
   verb.summary = "compare the models with reference figures";
   verb.details =
+      "Without WHAT, every check of accuracy there is: how many rows, their median error and 9 of "
+      "10, the target and whether it is met. Real traces and tables are looked for in --data (or "
+      "$REHEARSE_DATA); checks whose data is not there are skipped by name. --rows lists every "
+      "prediction with its measurement, source and command; --markdown writes the page "
+      "docs/accuracy.md.\n\n"
       "`nccl` recomputes NCCL's own cost tables and decisions (algorithm, protocol, channels, "
       "threads) from nccl_shapes.csv, nccl_tuning_table.csv and nccl_choice.csv and lists what "
       "differs.\n\n"
@@ -96,14 +103,27 @@ Verb validate_verb() {
       "import knows) as recorded, without the recorded times of NCCL's kernels, and compares step "
       "times and every collective's start and end with what was measured, beside a naive sum of "
       "kernels.\n\n"
-      "Exit code 1 when something differs, the median error is above its target, or a replayed "
+      "With WHAT, exit code 1 when something differs, the median error is above its target, or a "
+      "replayed "
       "step is off by more than 3 %.";
-  verb.positionals = {
-      {"WHAT", "which model", Count::kOne, {"nccl", "nccl-log", "nccl-tests", "replay"}},
-      {"FILE", "nccl-log: logs; nccl-tests: tables; replay: files or folder of one job",
-       Count::kAny, {}}};
+  verb.positionals = {{"WHAT",
+                       "which model; without it all checks",
+                       Count::kOptional,
+                       {"nccl", "nccl-log", "nccl-tests", "replay"}},
+                      {"FILE",
+                       "nccl-log: logs; nccl-tests: tables; replay: files or folder of one job",
+                       Count::kAny,
+                       {}}};
   verb.options = [](po::options_description& options) {
     auto add = options.add_options();
+    add("data", po::value<std::string>()->value_name("DIR"),
+        "all checks: folder of real traces and tables");
+    add("only", po::value<std::vector<std::string>>()->value_name("PART"),
+        "all checks: only this part of them; repeatable");
+    add("rows", "all checks: list every row");
+    add("markdown", "all checks: the page of accuracy");
+    add("html", "all checks: plots of predicted against measured, one page that opens offline");
+    add("strict", "all checks: exit code 1 when a target is missed");
     add("vectors", po::value<std::string>()->value_name("DIR"),
         "nccl: folder with the reference vectors");
     add("platform", po::value<std::string>()->value_name("P"),
@@ -123,6 +143,7 @@ Verb validate_verb() {
   };
   verb.writes = Writes::kFile;
   verb.examples = {
+      {"./rehearse validate --only decisions", "all checks of NCCL's decisions"},
       {"./rehearse validate nccl --vectors tests/golden/nccl", "the vectors that the tests use"},
       {"./rehearse validate nccl-log tests/corpus/nccl_log/h100-2gpu.log --platform hgx-h100",
        "a log of two H100 against our decisions"},

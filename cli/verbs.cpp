@@ -25,6 +25,7 @@ const std::vector<Verb>& verbs() {
       diagnose_verb(),
       fix_verb(),
       sweep_verb(),
+      calibrate_verb(),
       validate_verb(),
       help_verb(),
       completion_verb(),

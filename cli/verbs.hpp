@@ -25,6 +25,7 @@ Verb platforms_verb();
 Verb run_verb();
 Verb sweep_verb();
 Verb synth_verb();
+Verb calibrate_verb();
 Verb validate_verb();
 
 // The verb of that name, or kUsage with the nearest one.

@@ -2,11 +2,10 @@
 #include "sim/efficiency.hpp"
 
 namespace rehearse::sim {
-namespace {
 
 using platforms::LinkKind;
 
-double prior(LinkKind kind) {
+double prior_link_share(LinkKind kind) {
   switch (kind) {
     case LinkKind::kNvlink:
     case LinkKind::kPcie:
@@ -24,31 +23,34 @@ double prior(LinkKind kind) {
   return 1;
 }
 
-double stated(const pb::Efficiency& efficiency, LinkKind kind) {
+double link_share(const pb::Efficiency& stated, LinkKind kind) {
+  const double prior = prior_link_share(kind);
+  double given = 0;
   switch (kind) {
     case LinkKind::kNvlink:
-      return efficiency.nvlink();
+      given = stated.nvlink();
+      break;
     case LinkKind::kPcie:
     case LinkKind::kHost:
     case LinkKind::kC2c:
-      return efficiency.pcie();
+      given = stated.pcie() * prior / prior_link_share(LinkKind::kPcie);
+      break;
     case LinkKind::kNic:
     case LinkKind::kSwitch:
-      return efficiency.network();
+      given = stated.network();
+      break;
     case LinkKind::kInterface:
-      return efficiency.socket();
+      given = stated.socket();
+      break;
     case LinkKind::kStorage:
-      return 0;
+      break;
   }
-  return 0;
+  return given > 0 ? given : prior;
 }
-
-}  // namespace
 
 BytesPerSec effective_capacity(const pb::Platform& platform, const platforms::Link& link) {
   if (link.down) return 0;
-  const double given = stated(platform.efficiency(), link.kind);
-  return link.capacity * (given > 0 ? given : prior(link.kind));
+  return link.capacity * link_share(platform.efficiency(), link.kind);
 }
 
 std::vector<BytesPerSec> effective_capacities(const pb::Platform& platform,

@@ -9,6 +9,11 @@
 
 namespace rehearse::sim {
 
+// Share of the data sheet that links of a kind reach: stated, else the prior. Host memory and C2C follow
+// what is stated of PCIe in proportion to their priors.
+[[nodiscard]] double link_share(const pb::Efficiency& stated, platforms::LinkKind kind);
+[[nodiscard]] double prior_link_share(platforms::LinkKind kind);
+
 // Bytes per second of one link; 0 when it is down.
 [[nodiscard]] BytesPerSec effective_capacity(const pb::Platform& platform,
                                              const platforms::Link& link);

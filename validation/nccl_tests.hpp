@@ -3,27 +3,19 @@
 // priors, without a fit; some priors were chosen with published tables in view. Deterministic; rows in the order of the input.
 #pragma once
 
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/finding.hpp"
-#include "platforms/proto/platform.pb.h"
 #include "validation/nccl_tests_table.hpp"
+#include "validation/statistics.hpp"
+#include "validation/test_machines.hpp"
 
 namespace rehearse::validation {
 
-struct NcclTestOptions {
-  // Platform of every row instead of the mapping table; empty id: by the hardware's label.
-  std::string platform_id;
-  std::optional<pb::Platform> platform;
-  std::string nccl_version;  // of rows that state none; empty: the mapping's or current
-  uint32_t nodes = 0;        // of rows that state none
-  uint32_t gpus = 0;         // of rows that state none
-  std::map<std::string, std::string> env;  // NCCL_* variables of all ranks
-  Bytes from_bytes = Bytes{1} << 20;       // smaller rows are predicted but not judged
+struct NcclTestOptions : TestMachineOptions {
+  Bytes from_bytes = Bytes{1} << 20;  // smaller rows are predicted but not judged
 };
 
 struct NcclTestPrediction {
@@ -35,15 +27,6 @@ struct NcclTestPrediction {
   int channels = 0;
   std::string bound;  // link that bounds it, "its channels" or "latency"
 };
-
-// Errors of some rows.
-struct ErrorSummary {
-  size_t rows = 0;
-  double median = 0;  // of absolute errors
-  double p90 = 0;
-  double bias = 0;  // median of signed errors
-};
-[[nodiscard]] ErrorSummary summarise(std::vector<double> signed_errors);
 
 struct HardwareReport {
   std::string hardware;

@@ -23,6 +23,8 @@ NcclTestRow conditions_of(const pb::MeasuredTable& table, const std::string& col
   row.algorithm = table.forced_algorithm();
   row.protocol = table.forced_protocol();
   row.options = table.options();
+  row.iterations = table.iterations();
+  row.graph = table.graph() > 0;
   return row;
 }
 
@@ -30,8 +32,10 @@ double time_of(const pb::MeasuredRow& row) {
   return row.out_of_place().time_us() > 0 ? row.out_of_place().time_us() : row.in_place().time_us();
 }
 
-void add_rows(const pb::MeasuredTable& table, const std::string& file,
-              const std::string& collective, NcclTestTables& out) {
+}  // namespace
+
+void add_table_rows(const pb::MeasuredTable& table, const std::string& file,
+                    const std::string& collective, NcclTestTables& out) {
   for (const pb::MeasuredRow& measured : table.rows()) {
     NcclTestRow row = conditions_of(table, collective);
     row.where = fmt::format("{}: {}, {} bytes", file, table.id(), measured.bytes());
@@ -47,8 +51,6 @@ void add_rows(const pb::MeasuredTable& table, const std::string& file,
   }
 }
 
-}  // namespace
-
 Result<NcclTestTables> read_nccl_tests(const std::filesystem::path& file,
                                        const std::string& collective) {
   NcclTestTables out;
@@ -56,7 +58,7 @@ Result<NcclTestTables> read_nccl_tests(const std::filesystem::path& file,
   RH_TRY(const auto all, traces::read_evidence(file, out.findings, silent));
   for (const pb::Evidence& evidence : all) {
     for (const pb::MeasuredTable& table : evidence.measured().tables()) {
-      add_rows(table, file.string(), collective, out);
+      add_table_rows(table, file.string(), collective, out);
     }
   }
   if (!out.rows.empty()) return out;

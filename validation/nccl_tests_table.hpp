@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/finding.hpp"
 #include "base/units.hpp"
+#include "traces/proto/evidence.pb.h"
 
 namespace rehearse::validation {
 
@@ -26,16 +27,22 @@ struct NcclTestRow {
   std::string algorithm;  // forced; empty: NCCL's choice
   std::string protocol;
   std::string options;
-  std::string type;       // "float"
-  std::string reduction;  // "sum"; empty: none
-  Bytes bytes = 0;        // the size column
-  double time_us = 0;     // out of place, or in place where that is all there is
+  std::string type;        // "float"
+  std::string reduction;   // "sum"; empty: none
+  int32_t iterations = 0;  // averaged over; 0: not stated
+  bool graph = false;      // launched as a CUDA graph
+  Bytes bytes = 0;         // the size column
+  double time_us = 0;      // out of place, or in place where that is all there is
 };
 
 struct NcclTestTables {
   std::vector<NcclTestRow> rows;
   Findings findings;  // rows without a time, lines that could not be read
 };
+
+// Rows of one table of `file`.
+void add_table_rows(const pb::MeasuredTable& table, const std::string& file,
+                    const std::string& collective, NcclTestTables& out);
 
 // Reads one file. `collective` is used where neither the text nor the file's name says which it is.
 // kMissingInput, kIo; kBadInput when the file holds no row of a table.

@@ -29,6 +29,11 @@ Nanos nanos(double seconds) {
 Result<AloneTime> time_alone(const ModelContext& context, const CallTraffic& traffic) {
   AloneTime out;
   out.latency = traffic.latency;
+  const TimeParameters parameters = time_parameters(context.platform.efficiency());
+  if (parameters.issue_us > 0) {
+    const auto further = static_cast<double>(traffic.terms.further_pair_calls);
+    out.issue = nanos((parameters.issue_us + further * parameters.issue_pair_us) * 1e-6);
+  }
   if (traffic.flows.empty()) return out;
 
   // Only the links that are used take part: the fabric's cost follows theirs.
@@ -70,6 +75,34 @@ Result<AloneTime> time_alone(const ModelContext& context, const CallTraffic& tra
   if (auto done = fabric->run(start); !done) return tl::unexpected(done.error());
   out.transfer = fabric->now();
   return out;
+}
+
+TimeTerms terms_of(const ModelContext& context, const CallTraffic& traffic) {
+  TimeTerms terms = traffic.terms;
+  const TimeParameters parameters = time_parameters(context.platform.efficiency());
+  const double rate = parameters.rate[index_of(terms.protocol)];
+  const bool nvls = traffic.algorithm.starts_with("NVLS");
+  std::map<LinkId, double> load, reduced;
+  for (size_t f = 0; f < traffic.flows.size(); ++f) {
+    // In-switch reduction is the first flow of its algorithms; what follows crosses nodes.
+    auto& on = nvls && f == 0 ? reduced : load;
+    for (const LinkWeight& use : traffic.flows[f].links) {
+      on[use.link] += traffic.flows[f].bytes * use.weight * rate;
+    }
+  }
+  const auto us = [&](LinkId link, double bytes) {
+    const BytesPerSec capacity = context.links[link].capacity;
+    return capacity > 0 ? bytes / capacity * 1e6 : 0;
+  };
+  for (const auto& [link, bytes] : load) {
+    double& slowest = terms.links_us[index_of(context.links[link].kind)];
+    slowest = std::max(slowest, us(link, bytes));
+  }
+  const double share = parameters.nvls_share > 0 ? parameters.nvls_share : terms.nvls_prior;
+  for (const auto& [link, bytes] : reduced) {
+    terms.nvls_us = std::max(terms.nvls_us, us(link, bytes * share));
+  }
+  return terms;
 }
 
 }  // namespace rehearse::sim

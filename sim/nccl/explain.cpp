@@ -270,7 +270,9 @@ Result<CallTraffic> traffic_of(const ModelContext& context, const CommunicatorMo
   const auto ranks = static_cast<uint32_t>(model.placement().members.size());
   RH_TRY(const traces::Call call, call_of(question, ranks));
   if (call.collective != Collective::kSend || ranks < 2) return model.traffic(call, 0);
-  return shift_traffic({context, model.placement(), model.graphs(), model.nccl()}, question.bytes);
+  return shift_traffic(
+      {context, model.placement(), model.graphs(), model.nccl(), model.parameters()},
+      question.bytes);
 }
 
 Result<Explanation> explain(const ModelContext& context, const CommunicatorModel& model,

@@ -13,27 +13,59 @@ namespace {
 
 using traces::Collective;
 
-// What each further peer of one call costs: its flag is looked at in turn (a prior).
-constexpr double kPeerUs = 3;
-
 const pb::Gpu& gpu_of(const PairContext& of, uint32_t member) {
   const GpuRef at = of.placement.members[member].gpu;
   return of.context.platform.nodes(static_cast<int>(at.node)).gpus(static_cast<int>(at.gpu));
 }
 
-std::vector<LatencyPart> latency(const PairContext& of, bool between, Protocol protocol,
-                                 int64_t peers) {
+// What a member exchanges with others in one call.
+struct Exchange {
+  Protocol protocol = Protocol::kSimple;
+  int64_t peers = 1;
+  bool between = false;  // nodes
+};
+
+// Its latency, and the terms of that.
+void add_latency(const PairContext& of, const Exchange& exchange, CallTraffic& out) {
+  const auto [protocol, peers, between] = exchange;
   const HopKind kind = between ? hop_between(of.placement) : hop_inside(of.placement);
-  std::vector<LatencyPart> parts = {{"start of the kernel", 1, start_latency_us(protocol)},
-                                    {std::string("hop over ") + name_of(kind), 1,
-                                     hop_latency_us(kind, Algorithm::kRing, protocol)}};
-  if (peers > 1) parts.push_back({"further peers", peers - 1, kPeerUs});
-  return parts;
+  const double base = base_latency_us(protocol);
+  const double hop = hop_latency_us(kind, Algorithm::kRing, protocol);
+  out.parts = {{"start of the kernel", 1, base + of.parameters.launch_us},
+               {std::string("hop over ") + name_of(kind), 1,
+                hop * of.parameters.hop[index_of(kind)][index_of(protocol)]}};
+  if (peers > 1) out.parts.push_back({"further peers", peers - 1, of.parameters.peer_us});
+  out.latency = sum_of(out.parts);
+  out.terms.protocol = protocol;
+  out.terms.start_us = base;
+  out.terms.hops_us = {};
+  out.terms.hops_us[index_of(kind)] = hop;
+  out.terms.further_peers = std::max<int64_t>(0, peers - 1);
+  out.terms.further_pair_calls = 2 * peers - 1;
 }
 
-Queues queues_for(const PairContext& of, Bytes bytes, const P2pTransfer& plan) {
-  const int64_t chunk = std::max<int64_t>(1, plan.chunk_bytes);
-  return queues_of(of.placement, bytes / chunk, std::min(chunk, std::max<int64_t>(1, bytes)));
+// Bytes on the wire, as slow as the protocol is.
+double wire_bytes(const PairContext& of, double bytes, Protocol protocol) {
+  return bytes * wire_factor(protocol) / of.parameters.rate[index_of(protocol)];
+}
+
+// Rate of one channel of send and recv.
+BytesPerSec pair_cap(const PairContext& of, const pb::Gpu& gpu, const P2pTransfer& plan,
+                     bool between) {
+  return pair_channel_limit(gpu.clock(), plan.chunk_bytes) *
+         (between ? of.parameters.pair_network : of.parameters.pair);
+}
+
+void add_cap_term(const PairContext& of, const FlowLoad& flow, const Exchange& exchange,
+                  TimeTerms& terms) {
+  if (flow.cap <= 0) return;
+  const double rate = of.parameters.rate[index_of(exchange.protocol)];
+  const double us = flow.bytes / flow.cap * rate * 1e6;
+  if (exchange.between) {
+    terms.pair_network_us = std::max(terms.pair_network_us, us * of.parameters.pair_network);
+  } else {
+    terms.pair_us = std::max(terms.pair_us, us * of.parameters.pair);
+  }
 }
 
 // One transfer on its channels. With one channel per unit of weight they share links like rings do.
@@ -47,8 +79,8 @@ Result<FlowLoad> transfer(const PairContext& of, uint32_t from, uint32_t to, Byt
   const Queues queues = queues_for(of, bytes / channels, plan);
   FlowLoad flow;
   flow.links = Loads(of.context, of.placement, of.graphs, queues).pair(from, to, channels);
-  flow.bytes = static_cast<double>(bytes) / channels * wire_factor(plan.protocol);
-  flow.cap = pair_channel_limit(gpu_of(of, from).clock(), plan.chunk_bytes);
+  flow.bytes = wire_bytes(of, static_cast<double>(bytes) / channels, plan.protocol);
+  flow.cap = pair_cap(of, gpu_of(of, from), plan, between);
   if (between && of.placement.inter == InterTransport::kSocket) {
     flow.cap = std::min(flow.cap, socket_limit(of.placement.members[from]));
   }
@@ -71,17 +103,17 @@ Result<CallTraffic> all_to_all(const PairContext& of, const traces::Call& call) 
   CallTraffic out;
   out.algorithm = fmt::format("P2P/{}", name_of(plan.protocol));
   out.channels = layout.channels;
-  out.parts = latency(of, between, plan.protocol, members - 1);
-  out.latency = sum_of(out.parts);
+  add_latency(of, {plan.protocol, members - 1, between}, out);
   out.bus_bytes = bytes * (members - 1) / members;
   double unit = 1;
   FlowLoad flow;
   out.queues = queues_for(of, part, plan);
   flow.links = Loads(of.context, of.placement, of.graphs, out.queues).all_pairs(unit);
-  flow.bytes = bytes / members * unit * wire_factor(plan.protocol);
+  flow.bytes = wire_bytes(of, bytes / members * unit, plan.protocol);
   // A pair has its channels; all pairs of a GPU have those of the communicator.
   const double lanes = std::min<double>(plan.channels, layout.channels / (members - 1.0));
-  flow.cap = lanes * pair_channel_limit(gpu_of(of, 0).clock(), plan.chunk_bytes) * unit;
+  flow.cap = lanes * pair_cap(of, gpu_of(of, 0), plan, between) * unit;
+  add_cap_term(of, flow, {plan.protocol, 1, between}, out.terms);
   out.flows.push_back(std::move(flow));
   limit_by_network(of.context, of.placement, out.flows);
   return out;
@@ -116,10 +148,15 @@ Result<CallTraffic> shift_traffic(const PairContext& of, Bytes bytes) {
     out.channels = std::max(out.channels, plan.channels);
     const bool between =
         of.placement.members[m].gpu.node != of.placement.members[(m + 1) % members].gpu.node;
-    const auto parts = latency(of, between, plan.protocol, 1);
-    if (sum_of(parts) > out.latency) {
-      out.parts = parts;
-      out.latency = sum_of(parts);
+    CallTraffic one;
+    add_latency(of, {plan.protocol, 1, between}, one);
+    add_cap_term(of, flow, {plan.protocol, 1, between}, out.terms);
+    if (one.latency > out.latency) {
+      one.terms.pair_us = out.terms.pair_us;
+      one.terms.pair_network_us = out.terms.pair_network_us;
+      out.parts = one.parts;
+      out.latency = one.latency;
+      out.terms = one.terms;
     }
     out.flows.push_back(std::move(flow));
   }
@@ -146,8 +183,8 @@ Result<CallTraffic> pair_traffic(const PairContext& of, const traces::Call& call
     RH_TRY(FlowLoad flow, transfer(of, member, peer, bytes, plan));
     out.algorithm = fmt::format("P2P/{}", name_of(plan.protocol));
     out.channels = plan.channels;
-    out.parts = latency(of, between, plan.protocol, 1);
-    out.latency = sum_of(out.parts);
+    add_latency(of, {plan.protocol, 1, between}, out);
+    add_cap_term(of, flow, {plan.protocol, 1, between}, out.terms);
     out.bus_bytes = static_cast<double>(bytes);
     if (peer != member) out.flows.push_back(std::move(flow));
     limit_by_network(of.context, of.placement, out.flows);
@@ -167,8 +204,7 @@ Result<CallTraffic> pair_traffic(const PairContext& of, const traces::Call& call
   const Bytes own = to_root ? call.bytes_in : call.bytes_out;
   const double part = own > 0 ? static_cast<double>(own) : static_cast<double>(bytes) / members;
   out.algorithm = "P2P/SIMPLE";
-  out.parts = latency(of, of.placement.groups.size() > 1, Protocol::kSimple, members - 1);
-  out.latency = sum_of(out.parts);
+  add_latency(of, {Protocol::kSimple, members - 1, of.placement.groups.size() > 1}, out);
   out.bus_bytes = part * (members - 1);
   out.channels = of.graphs.shape.n_channels;
   out.flows.push_back({std::move(links), part / out.queues.units, 0, 0});

@@ -8,6 +8,7 @@
 #include "sim/nccl/model.hpp"
 #include "sim/nccl/p2p.hpp"
 #include "sim/nccl/placement.hpp"
+#include "sim/nccl/time_parameters.hpp"
 
 namespace rehearse::sim {
 
@@ -16,6 +17,7 @@ struct PairContext {
   const Placement& placement;
   const Graphs& graphs;
   const NcclModel& model;
+  const TimeParameters& parameters;
 };
 
 // What NCCL's planner of pairs wants to know about a communicator.

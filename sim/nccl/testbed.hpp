@@ -3,6 +3,7 @@
 // without a trace. What nccl-tests is on a machine. For `nccl explain` and for validation.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -71,11 +72,16 @@ struct AloneTime {
   std::vector<Bound> links;  // one per kind of link, the slowest of its kind
   Nanos capped = 0;          // time that the rate of its channels alone asks for; 0: no limit
   bool stalled = false;      // a link on the way is down: it never ends
+  // Host time between two such calls of a process that does nothing else (Efficiency.issue).
+  Nanos issue = 0;
 
-  [[nodiscard]] Nanos total() const { return latency + transfer; }
+  [[nodiscard]] Nanos total() const { return std::max(issue, latency + transfer); }
 };
 
 // Same fluid model as a replay: the flows on the reference fabric, nothing else on it.
 [[nodiscard]] Result<AloneTime> time_alone(const ModelContext& context, const CallTraffic& traffic);
+
+// The same as a closed form of the parameters that calibration changes.
+[[nodiscard]] TimeTerms terms_of(const ModelContext& context, const CallTraffic& traffic);
 
 }  // namespace rehearse::sim

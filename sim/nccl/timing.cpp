@@ -19,20 +19,11 @@ const Constants& measured() {
   return constants.constants;
 }
 
-// What a kernel's launch and end add to NCCL's own base latency in a stream of calls, µs: a prior, a
-// typical figure for an empty kernel.
-constexpr double kLaunchUs = 6;
-
 // Priors, µs. Through host memory a flag crosses PCIe twice, once as a read that polls; staging
 // without GPUDirect adds a copy on each side; a socket adds the kernel's stack on each side.
 constexpr double kHostFactor = 2;
 constexpr double kStagedUs = 6;
 constexpr double kSocketUs = 20;
-
-// Loads and stores of a GPU's threads to host memory reach this share of its PCIe link; copy engines
-// reach more, but NCCL's shared memory does not use them. A prior: 12.5 GB/s of a Gen4 x16 link, as
-// public traces of four RTX 4090 without peer access show.
-constexpr double kHostShare = 0.40;
 
 // A TCP connection is bound by the processor core that copies for it: about 20 Gbit/s (a typical
 // figure for one stream with a large MTU; calibrate to replace it).
@@ -153,51 +144,61 @@ double hop_latency_us(HopKind kind, Algorithm algorithm, Protocol protocol) {
   return us;
 }
 
-double start_latency_us(Protocol protocol) {
-  return kLaunchUs + measured().base_latency[index_of(Algorithm::kRing)][index_of(protocol)];
+double base_latency_us(Protocol protocol) {
+  return measured().base_latency[index_of(Algorithm::kRing)][index_of(protocol)];
 }
 
-std::vector<LatencyPart> pass_latency(const NcclModel& model, const Placement& placement,
-                                      Function function, const Choice& choice) {
+std::vector<LatencyPart> pass_latency(const Timing& timing, Function function, const Choice& choice,
+                                      TimeTerms& terms) {
   const Algorithm algorithm = choice.algorithm;
   const Protocol protocol = choice.protocol;
+  terms.protocol = protocol;
   // Every kernel starts alike; NCCL counts the start of in-switch reduction into its one hop.
-  const double start = is_nvls(algorithm) ? kLaunchUs : start_latency_us(protocol);
-  const Passes passes = passes_of(model.shape, function, algorithm);
+  terms.start_us = is_nvls(algorithm) ? 0 : base_latency_us(protocol);
+  const Passes passes = passes_of(timing.model.shape, function, algorithm);
   std::vector<LatencyPart> parts;
-  parts.push_back({"start of the kernel", 1, start});
-  if (passes.inside > 0) {
-    const HopKind kind = hop_inside(placement);
-    parts.push_back({std::string("hops over ") + name_of(kind), passes.inside,
-                     hop_latency_us(kind, algorithm, protocol)});
+  parts.push_back({"start of the kernel", 1, terms.start_us + timing.parameters.launch_us});
+  const auto add = [&](const char* what, HopKind kind, int64_t hops) {
+    if (hops == 0) return;
+    const double us = hop_latency_us(kind, algorithm, protocol);
+    // A stream of rooted calls is pipelined: a rank goes on when its own part is done.
+    const bool rooted = function == Function::kBroadcast || function == Function::kReduce;
+    terms.hops_us[index_of(kind)] += us * (rooted ? 1.0 : static_cast<double>(hops));
+    parts.push_back({std::string(what) + name_of(kind), hops,
+                     us * timing.parameters.hop[index_of(kind)][index_of(protocol)]});
+  };
+  if (timing.parameters.channel_start_us > 0 && timing.channels > 1) {
+    parts.push_back({"further channels", timing.channels - 1, timing.parameters.channel_start_us});
   }
-  if (passes.between > 0) {
-    const HopKind kind = hop_between(placement);
-    parts.push_back({std::string("hops between nodes by ") + name_of(kind), passes.between,
-                     hop_latency_us(kind, algorithm, protocol)});
-  }
+  terms.further_channels = std::max(0, timing.channels - 1);
+  add("hops over ", hop_inside(timing.placement), passes.inside);
+  add("hops between nodes by ", hop_between(timing.placement), passes.between);
   return parts;
 }
 
-LatencyPart loop_latency(const NcclModel& model, const Placement& placement, const Call& call,
-                         const Choice& choice, const ChunkPlan& chunks, BytesPerSec channel_rate) {
+LatencyPart loop_latency(const Timing& timing, const DecidedCall& decided, const ChunkPlan& chunks,
+                         const ChannelPace& pace, TimeTerms& terms) {
   LatencyPart part{"waits of later loops that slices do not hide", 0, 0};
-  if (choice.algorithm != Algorithm::kRing || chunks.loops < 2 || channel_rate <= 0) return part;
-  const Passes passes = passes_of(model.shape, call.function, choice.algorithm);
-  const double slice_us = static_cast<double>(chunks.slice_bytes) / channel_rate * 1e6;
-  const double inside =
-      std::max(0.0, hop_latency_us(hop_inside(placement), choice.algorithm, choice.protocol) -
-                        slice_us) *
-      static_cast<double>(passes.inside);
-  const double between = passes.between == 0
-                             ? 0
-                             : std::max(0.0, hop_latency_us(hop_between(placement),
-                                                            choice.algorithm, choice.protocol) -
-                                                 slice_us) *
-                                   static_cast<double>(passes.between);
-  if (inside + between <= 0) return part;
+  const Choice& choice = decided.plan.choice;
+  if (choice.algorithm != Algorithm::kRing || chunks.loops < 2 || pace.rate <= 0) return part;
+  const Passes passes = passes_of(timing.model.shape, decided.asked.function, choice.algorithm);
+  const double slice_us = static_cast<double>(chunks.slice_bytes) / pace.rate * 1e6;
+  terms.loops = chunks.loops;
+  terms.slice_share = pace.bytes > 0 ? static_cast<double>(chunks.slice_bytes) / pace.bytes : 0;
+  double waits = 0;
+  const auto add = [&](HopKind kind, int64_t hops) {
+    if (hops == 0) return;
+    const double us = hop_latency_us(kind, choice.algorithm, choice.protocol);
+    terms.loop_hop_us[index_of(kind)] = us;
+    terms.loop_hops[index_of(kind)] += static_cast<double>(hops);
+    const double multiple = timing.parameters.hop[index_of(kind)][index_of(choice.protocol)];
+    waits += std::max(0.0, us * multiple - slice_us) * static_cast<double>(hops);
+  };
+  add(hop_inside(timing.placement), passes.inside);
+  add(hop_between(timing.placement), passes.between);
+  if (waits <= 0) return part;
   part.count = chunks.loops - 1;
-  part.each_us = inside + between;
+  part.each_us = waits;
   return part;
 }
 
@@ -258,8 +259,8 @@ BytesPerSec pair_channel_limit(double clock_hz, int64_t chunk_bytes) {
   return chunk / (kPairChunkUs * 1e-6 + chunk / (kPairBytesPerClock * clock));
 }
 
-BytesPerSec host_memory_limit(const ModelContext& context, const Placement& placement,
-                              const Graphs& graphs) {
+BytesPerSec host_memory_link(const ModelContext& context, const Placement& placement,
+                             const Graphs& graphs) {
   double slowest = 0;
   std::vector<LinkId> route;
   const auto look = [&](uint32_t from, uint32_t to) {
@@ -269,7 +270,7 @@ BytesPerSec host_memory_limit(const ModelContext& context, const Placement& plac
     route.clear();
     context.links.gpu_to_host(a.gpu, route);
     if (route.empty()) return;
-    const double own = context.links[route.front()].capacity * kHostShare;
+    const double own = context.links[route.front()].capacity;
     slowest = slowest == 0 ? own : std::min(slowest, own);
   };
   for (const std::vector<NodePath>& ring : graphs.rings) {

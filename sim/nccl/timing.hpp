@@ -21,6 +21,7 @@
 #include "base/units.hpp"
 #include "sim/nccl/placement.hpp"
 #include "sim/nccl/plan.hpp"
+#include "sim/nccl/time_terms.hpp"
 
 namespace rehearse::sim {
 
@@ -29,36 +30,38 @@ struct DecidedCall {
   PlannedCall plan;
 };
 
-// Where a hop runs.
-enum class HopKind : uint8_t {
-  kNvlink,
-  kPcie,
-  kHost,
-  kRdmaDirect,
-  kRdmaStagedSend,  // GPUDirect at the receiver only
-  kRdma,
-  kSocket
+// What a communicator's calls are timed with.
+struct Timing {
+  const NcclModel& model;
+  const Placement& placement;
+  const TimeParameters& parameters;
+  int channels = 1;  // that the call uses
 };
+
 [[nodiscard]] HopKind hop_inside(const Placement& placement);
 [[nodiscard]] HopKind hop_between(const Placement& placement);  // of several nodes
 [[nodiscard]] const char* name_of(HopKind kind);                // "NVLink", "host memory", "RDMA"
 
-// One hop of an algorithm in a protocol, µs.
+// One hop of an algorithm in a protocol, µs: the model's table, without a platform's multiples.
 [[nodiscard]] double hop_latency_us(HopKind kind, Algorithm algorithm, Protocol protocol);
 
-// Start of a kernel in a protocol, µs.
-[[nodiscard]] double start_latency_us(Protocol protocol);
+// Start of a kernel in a protocol by NCCL's own figures, µs.
+[[nodiscard]] double base_latency_us(Protocol protocol);
 
-// Latency of a planned collective before its bytes: start and hops of one pass.
-[[nodiscard]] std::vector<LatencyPart> pass_latency(const NcclModel& model,
-                                                    const Placement& placement, Function function,
-                                                    const Choice& choice);
+// Latency of a planned collective before its bytes: start and hops of one pass. Its terms are added
+// to `terms`.
+[[nodiscard]] std::vector<LatencyPart> pass_latency(const Timing& timing, Function function,
+                                                    const Choice& choice, TimeTerms& terms);
 
-// What later loops add when a slice takes less time than a hop: `channel_rate` is the rate of one
-// channel alone. Only rings wait for themselves; trees and switches pipeline.
-[[nodiscard]] LatencyPart loop_latency(const NcclModel& model, const Placement& placement,
-                                       const Call& call, const Choice& choice,
-                                       const ChunkPlan& chunks, BytesPerSec channel_rate);
+// What later loops add when a slice takes less time than a hop: `rate` is the rate of one channel
+// alone, which has `bytes` to move. Only rings wait for themselves; trees and switches pipeline.
+struct ChannelPace {
+  BytesPerSec rate = 0;
+  double bytes = 0;
+};
+[[nodiscard]] LatencyPart loop_latency(const Timing& timing, const DecidedCall& decided,
+                                       const ChunkPlan& chunks, const ChannelPace& pace,
+                                       TimeTerms& terms);
 
 // All parts together, rounded to nanoseconds.
 [[nodiscard]] Nanos sum_of(const std::vector<LatencyPart>& parts);
@@ -78,10 +81,10 @@ enum class HopKind : uint8_t {
 // The same for one channel of send and recv, which moves chunk after chunk.
 [[nodiscard]] BytesPerSec pair_channel_limit(double clock_hz, int64_t chunk_bytes);
 
-// Rate at which the threads of a GPU move data to or from host memory, all channels together; 0
-// when no ring passes through it inside a node.
-[[nodiscard]] BytesPerSec host_memory_limit(const ModelContext& context, const Placement& placement,
-                                            const Graphs& graphs);
+// Rate of the slowest PCIe link by which a ring passes through host memory inside a node, of which the
+// threads of a GPU reach a share, all channels together; 0 when none does.
+[[nodiscard]] BytesPerSec host_memory_link(const ModelContext& context, const Placement& placement,
+                                           const Graphs& graphs);
 
 // Keeps flows below what the classes of their traffic get from the fabric and what adapters reach of
 // GPU memory, by the settings of the members' ranks (sim/nccl/network_settings.hpp).

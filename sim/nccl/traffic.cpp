@@ -43,6 +43,7 @@ std::vector<LatencyPart> waits_before(const ModelContext& context, const Placeme
 
 struct CommunicatorModel::Impl {
   const ModelContext context;
+  const TimeParameters parameters;
   Placement placement;
   Graphs graphs;
   NcclModel model;
@@ -57,8 +58,14 @@ struct CommunicatorModel::Impl {
   [[nodiscard]] CallTraffic planned(const Call& asked, const PlannedCall& plan) const;
   [[nodiscard]] std::vector<FlowLoad> flows(const Call& asked, const PlannedCall& plan,
                                             const Queues& queues) const;
-  // Payload rate of one channel whatever the links offer, on the wire; 0: no limit.
-  [[nodiscard]] BytesPerSec cap(const Choice& choice, int channels) const;
+  // Payload rate of one channel whatever the links offer, on the wire, by what limits it; 0: no
+  // limit.
+  struct Caps {
+    BytesPerSec channel = 0, host = 0, sockets = 0;
+    [[nodiscard]] BytesPerSec least() const;
+  };
+  [[nodiscard]] Caps caps(const Choice& choice, int channels) const;
+  void add_cap_terms(const PlannedCall& plan, CallTraffic& out) const;
 };
 
 CommunicatorModel::CommunicatorModel(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -70,7 +77,13 @@ Result<CommunicatorModel> CommunicatorModel::create(const ModelContext& context,
                                                     const traces::Communicator& communicator) {
   if (const auto library = host_library(context.launch, communicator)) {
     RH_TRY(HostModel host, HostModel::create(context, *library, communicator));
-    Impl impl{context, host.placement(), {}, {}, host.transport(), {}};
+    Impl impl{context,
+              time_parameters(context.platform.efficiency()),
+              host.placement(),
+              {},
+              {},
+              host.transport(),
+              {}};
     impl.placement.offered = impl.transport;
     impl.host.emplace(std::move(host));
     impl.before = waits_before(context, impl.placement, impl.findings);
@@ -101,8 +114,13 @@ Result<CommunicatorModel> CommunicatorModel::create(const ModelContext& context,
   }
   findings.merge(variable_findings(placement));
   RH_TRY(std::vector<OtherDecider> others, other_deciders(context, placement, version));
-  Impl impl{context,          std::move(placement), std::move(graphs),
-            std::move(model), std::move(transport), std::move(findings)};
+  Impl impl{context,
+            time_parameters(context.platform.efficiency()),
+            std::move(placement),
+            std::move(graphs),
+            std::move(model),
+            std::move(transport),
+            std::move(findings)};
   impl.others = std::move(others);
   impl.before = waits_before(context, impl.placement, impl.findings);
   return CommunicatorModel(std::make_unique<const Impl>(std::move(impl)));
@@ -175,7 +193,7 @@ Result<CallTraffic> CommunicatorModel::Impl::traffic(const traces::Call& call,
     case Collective::kScatter:
     case Collective::kSend:
     case Collective::kRecv:
-      return pair_traffic({context, placement, graphs, model}, call, member);
+      return pair_traffic({context, placement, graphs, model, parameters}, call, member);
     default: {
       const Call asked = nccl_call(call);
       RH_TRY(const PlannedCall plan, plan_call(model, asked));
@@ -190,6 +208,7 @@ CallTraffic CommunicatorModel::traffic_of(const DecidedCall& decided) const {
 const Placement& CommunicatorModel::placement() const { return impl_->placement; }
 const Graphs& CommunicatorModel::graphs() const { return impl_->graphs; }
 const NcclModel& CommunicatorModel::nccl() const { return impl_->model; }
+const TimeParameters& CommunicatorModel::parameters() const { return impl_->parameters; }
 
 CallTraffic CommunicatorModel::Impl::planned(const Call& asked, const PlannedCall& plan) const {
   const Choice& choice = plan.choice;
@@ -209,15 +228,17 @@ CallTraffic CommunicatorModel::Impl::planned(const Call& asked, const PlannedCal
   const int64_t slice = std::max<int64_t>(1, chunks.slice_bytes);
   out.queues = queues_of(placement, static_cast<int64_t>(total / out.channels) / slice, slice);
   out.flows = flows(asked, plan, out.queues);
-  out.parts = pass_latency(model, placement, asked.function, choice);
-  double rate = 0;
+  const Timing timing{model, placement, parameters, out.channels};
+  out.parts = pass_latency(timing, asked.function, choice, out.terms);
+  ChannelPace pace;
   for (const FlowLoad& flow : out.flows) {
     const double alone = rate_alone(context, flow) * out.queues.units;
-    if (rate == 0 || alone < rate) rate = alone;
+    if (pace.rate == 0 || alone < pace.rate) pace = {alone, flow.bytes * out.queues.units};
   }
-  const LatencyPart loops = loop_latency(model, placement, asked, choice, chunks, rate);
+  const LatencyPart loops = loop_latency(timing, {asked, plan}, chunks, pace, out.terms);
   if (loops.count > 0) out.parts.push_back(loops);
   out.latency = sum_of(out.parts);
+  add_cap_terms(plan, out);
   return out;
 }
 
@@ -228,11 +249,12 @@ std::vector<FlowLoad> CommunicatorModel::Impl::flows(const Call& asked, const Pl
   const auto ranks = static_cast<double>(placement.members.size());
   const auto total =
       static_cast<double>(total_bytes(asked, static_cast<int>(placement.members.size())));
-  const double per_channel = total / channels * wire_factor(choice.protocol);
+  const double per_channel =
+      total / channels * wire_factor(choice.protocol) / parameters.rate[index_of(choice.protocol)];
   const bool reduce_all = asked.function == Function::kAllReduce;
   const bool rooted = asked.function == Function::kBroadcast || asked.function == Function::kReduce;
   const Loads loads(context, placement, graphs, queues);
-  const BytesPerSec limit = cap(choice, channels);
+  const BytesPerSec limit = caps(choice, channels).least();
   // Of CollNet: what a rank has and gets; the other direction is one node's part of it.
   const double nodes = reduce_all ? 1 : static_cast<double>(placement.groups.size());
   const double up = asked.function == Function::kAllGather ? 1 / nodes : 1;
@@ -275,8 +297,10 @@ std::vector<FlowLoad> CommunicatorModel::Impl::flows(const Call& asked, const Pl
       const bool copies = asked.function != Function::kReduceScatter;
       const uint32_t sent = (reduces ? n : 0) + (copies ? 1 : 0);
       const uint32_t received = (reduces ? 1 : 0) + (copies ? n : 0);
-      out.push_back(
-          {loads.nvls(sent, received), total / n / nvls_efficiency(graphs.shape.cc_min), 0});
+      const double share =
+          parameters.nvls_share > 0 ? parameters.nvls_share : nvls_efficiency(graphs.shape.cc_min);
+      out.push_back({loads.nvls(sent, received),
+                     total / n / share / parameters.rate[index_of(choice.protocol)], 0});
       if (placement.groups.size() < 2) break;
       if (choice.algorithm == Algorithm::kNvlsTree) {
         add(loads.node_trees(channels), per_channel, limit);
@@ -292,20 +316,46 @@ std::vector<FlowLoad> CommunicatorModel::Impl::flows(const Call& asked, const Pl
   return out;
 }
 
-BytesPerSec CommunicatorModel::Impl::cap(const Choice& choice, int channels) const {
-  BytesPerSec limit = channel_limit(model, choice.algorithm, choice.protocol, channels) *
-                      wire_factor(choice.protocol);
-  if (const BytesPerSec all = host_memory_limit(context, placement, graphs); all > 0) {
-    const BytesPerSec each = all / std::max(1, channels);
-    limit = limit > 0 ? std::min(limit, each) : each;
+BytesPerSec CommunicatorModel::Impl::Caps::least() const {
+  BytesPerSec least = 0;
+  for (const BytesPerSec cap : {channel, host, sockets}) {
+    if (cap > 0 && (least == 0 || cap < least)) least = cap;
   }
+  return least;
+}
+
+CommunicatorModel::Impl::Caps CommunicatorModel::Impl::caps(const Choice& choice,
+                                                            int channels) const {
+  Caps out;
+  out.channel = channel_limit(model, choice.algorithm, choice.protocol, channels) *
+                wire_factor(choice.protocol) * parameters.channel;
+  out.host =
+      host_memory_link(context, placement, graphs) * parameters.host_share / std::max(1, channels);
   if (placement.groups.size() > 1 && placement.inter == InterTransport::kSocket) {
     for (const Member& member : placement.members) {
-      const BytesPerSec sockets = socket_limit(member);
-      limit = limit > 0 ? std::min(limit, sockets) : sockets;
+      const BytesPerSec own = socket_limit(member);
+      out.sockets = out.sockets > 0 ? std::min(out.sockets, own) : own;
     }
   }
-  return limit;
+  return out;
+}
+
+void CommunicatorModel::Impl::add_cap_terms(const PlannedCall& plan, CallTraffic& out) const {
+  const Choice& choice = plan.choice;
+  const double rate = parameters.rate[index_of(choice.protocol)];
+  out.terms.nvls_prior = nvls_efficiency(graphs.shape.cc_min);
+  const Caps limit = caps(choice, out.channels);
+  for (const FlowLoad& flow : out.flows) {
+    if (flow.cap <= 0) continue;
+    // Time that the least of them asks for; the others ask for less in proportion.
+    const double least_us = flow.bytes * rate / flow.cap * 1e6;
+    const auto longest = [&](double& us, BytesPerSec cap, double multiple) {
+      if (cap > 0) us = std::max(us, least_us * limit.least() / cap * multiple);
+    };
+    longest(out.terms.channel_us, limit.channel, parameters.channel);
+    longest(out.terms.host_us, limit.host, parameters.host_share);
+    longest(out.terms.socket_us, limit.sockets, 1);
+  }
 }
 
 }  // namespace rehearse::sim

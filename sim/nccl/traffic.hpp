@@ -18,6 +18,7 @@
 #include "base/units.hpp"
 #include "platforms/model/links.hpp"
 #include "sim/fabric/fabric.hpp"
+#include "sim/nccl/time_terms.hpp"
 #include "sim/proto/scenario.pb.h"
 #include "traces/model/trace.hpp"
 
@@ -79,7 +80,8 @@ struct CallTraffic {
   // Ranks that plan the call otherwise than the first one, and how: it then never ends.
   std::vector<uint32_t> dissenters = {};
   std::string dissent = {};
-  Queues queues{};  // that the flows between nodes are spread over
+  Queues queues{};       // that the flows between nodes are spread over
+  TimeTerms terms = {};  // its time alone, but for the links (sim::terms_of)
 };
 
 // Why a communicator does not use the best transport its nodes offer.
@@ -130,6 +132,7 @@ class CommunicatorModel {
   [[nodiscard]] const Placement& placement() const;
   [[nodiscard]] const Graphs& graphs() const;
   [[nodiscard]] const NcclModel& nccl() const;
+  [[nodiscard]] const TimeParameters& parameters() const;
 
  private:
   struct Impl;

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rehearse calibrate`: a platform's parameters fitted to measured times of collectives.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/document.hpp"
+#include "base/units.hpp"
+#include "cli/context.hpp"
+#include "cli/platform_option.hpp"
+#include "cli/table.hpp"
+#include "cli/verbs.hpp"
+#include "validation/calibrate/evidence_rows.hpp"
+#include "validation/calibrate/observations.hpp"
+#include "validation/calibrate/overlay.hpp"
+
+namespace rehearse::cli {
+namespace {
+namespace po = boost::program_options;
+using Json = nlohmann::ordered_json;
+using validation::ErrorSummary;
+using validation::Fit;
+using validation::Observation;
+using validation::Standing;
+
+// Errors of the rows themselves: how well the parameters describe what they were fitted to.
+ErrorSummary errors_at(const std::vector<Observation>& observations,
+                       const validation::Point& point) {
+  std::vector<double> errors;
+  for (const Observation& o : observations) {
+    errors.push_back(validation::predicted_us(o, point) / o.measured_us - 1);
+  }
+  return validation::summarise(std::move(errors));
+}
+
+struct Calibrated {
+  pb::Patch patch;
+  Fit fit;
+  ErrorSummary before, after;
+};
+
+std::string summary_text(const Calibrated& done, const Terminal& terminal) {
+  std::string out = terminal.styled(
+      Style::kBold,
+      fmt::format("{} measured calls: median error {:.1f} % with priors, {:.1f} % fitted",
+                  format_count(done.fit.observations), 100 * done.before.median,
+                  100 * done.after.median));
+  out += "\n(of the calls it was fitted to; `rehearse validate` has held-out errors)\n\n";
+  Table table({{"parameter"},
+               {"what"},
+               {"prior", Align::kRight},
+               {"fitted", Align::kRight},
+               {"90 % range", Align::kRight},
+               {"standing"}});
+  for (const pb::CalibratedParameter& row : done.patch.calibration().parameters()) {
+    const bool undetermined = row.standing() == "undetermined";
+    table.add({row.path(), row.what(), row.prior(), undetermined ? "" : row.value(),
+               row.low() + " - " + row.high(),
+               undetermined ? "undetermined, prior used" : row.standing()});
+  }
+  return out + table.text(terminal);
+}
+
+Json summary_json(const Calibrated& done) {
+  Json out = {{"schema", "rehearse.calibrate/1"}};
+  out["observations"] = done.fit.observations;
+  out["median_error_prior"] = done.before.median;
+  out["median_error_fitted"] = done.after.median;
+  out["patch"] = to_json(done.patch);
+  return out;
+}
+
+Result<int> run_calibrate(Context& context) {
+  if (!context.has("platform")) {
+    return fail(Code::kUsage, "--platform is missing: the machine that was measured", "calibrate",
+                "rehearse platforms lists those of the catalogue");
+  }
+  validation::TestMachineOptions options;
+  options.platform_id = context.get<std::string>("platform");
+  RH_TRY(options.platform, read_platform(options.platform_id));
+  if (context.has("nccl-version")) options.nccl_version = context.get<std::string>("nccl-version");
+  if (context.has("nodes")) {
+    RH_TRY(const int64_t nodes, context.number("nodes", 1, 65536));
+    options.nodes = static_cast<uint32_t>(nodes);
+  }
+  if (context.has("gpus")) {
+    RH_TRY(const int64_t gpus, context.number("gpus", 1, 65536));
+    options.gpus = static_cast<uint32_t>(gpus);
+  }
+  RH_TRY(const int64_t draws, context.number("draws", 0, 10000));
+  RH_TRY(const int64_t seed, context.number("seed", 0, INT64_MAX));
+  const std::vector<std::filesystem::path> files(context.inputs().begin(), context.inputs().end());
+  RH_TRY(auto evidence,
+         validation::read_measured(
+             files, context.has("collective") ? context.get<std::string>("collective") : "",
+             context.reporter()));
+  RH_TRY(auto machines, validation::TestMachines::create(options));
+  std::vector<Observation> observations;
+  for (const auto& hardware : validation::observe(evidence.rows, machines, evidence.findings)) {
+    const auto own = hardware.observations();
+    observations.insert(observations.end(), own.begin(), own.end());
+  }
+  context.show(evidence.findings);
+  if (observations.empty()) {
+    return fail(Code::kBadInput, "no measured call can be placed on the platform",
+                options.platform_id,
+                "-v says why for each; --nodes and --gpus fill in what is not said");
+  }
+  Calibrated done;
+  done.fit = validation::fit(observations);
+  done.before = errors_at(observations, validation::Point(validation::parameters().size(), 0));
+  done.after = errors_at(observations, done.fit.point);
+  done.patch =
+      validation::overlay(done.fit, {options.platform_id, evidence.files,
+                                     static_cast<uint64_t>(seed), static_cast<uint32_t>(draws)});
+  if (const auto file = context.output()) {
+    const std::string text =
+        fmt::format("# Made by `rehearse calibrate` for {}; use it with `run --patch-file`.\n{}",
+                    options.platform_id, write_document(done.patch));
+    if (auto written = write_file(*file, text, context.overwrite()); !written) {
+      return tl::unexpected(std::move(written).error());
+    }
+  }
+  return exit_code(context.json() ? context.print_stdout(summary_json(done))
+                                  : context.print_stdout(
+                                        std::string_view(summary_text(done, context.terminal()))));
+}
+
+}  // namespace
+
+Verb calibrate_verb() {
+  Verb verb;
+  verb.name = "calibrate";
+  verb.summary = "fit a platform to measured times of collectives";
+  verb.details =
+      "EVIDENCE is what nccl-tests printed (or a CSV of such tables), records of NCCL Inspector, "
+      "or "
+      "a trace of all ranks of a job (the last arriver's kernel of each synchronising collective "
+      "is "
+      "its transfer). Few parameters with physical meaning and bounds are fitted robustly: shares "
+      "of "
+      "links, latencies of hops by transport and protocol, launch costs. What the data cannot "
+      "tell apart is left at its prior and named undetermined. -o writes a patch that `run "
+      "--patch-file` and scenarios take, with its evidence, ranges and joint draws.";
+  verb.positionals = {{"EVIDENCE", "files of measured times", Count::kSome, {}}};
+  verb.options = [](po::options_description& options) {
+    auto add = options.add_options();
+    add("platform", po::value<std::string>()->value_name("P"),
+        "machine that was measured: a catalogue id or a YAML file");
+    add("nodes", po::value<std::string>()->value_name("N"), "nodes of tables that do not say");
+    add("gpus", po::value<std::string>()->value_name("N"), "GPUs of tables that do not say");
+    add("collective", po::value<std::string>()->value_name("C"),
+        "collective of tables that do not say");
+    add("nccl-version", po::value<std::string>()->value_name("V"),
+        "version of tables that do not say");
+    add("draws", po::value<std::string>()->value_name("N")->default_value("64"),
+        "joint draws to keep");
+    add("seed", po::value<std::string>()->value_name("N")->default_value("0"), "seed of the draws");
+  };
+  verb.writes = Writes::kFile;
+  verb.examples = {
+      {"./rehearse calibrate tests/golden/nccl_tests/all_reduce.txt --platform hgx-h100 -o "
+       "hgx-h100.overlay.yaml",
+       "from a table that all_reduce_perf printed"},
+      {"./rehearse run ddp-16 --draws 20", "a step time with its range over uncertain parameters"}};
+  verb.run = run_calibrate;
+  return verb;
+}
+
+}  // namespace rehearse::cli

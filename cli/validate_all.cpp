@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/validate_all.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/units.hpp"
+#include "cli/table.hpp"
+#include "validation/accuracy_page.hpp"
+#include "validation/accuracy_plot.hpp"
+#include "validation/suite.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using validation::Check;
+using validation::CheckRow;
+
+// Six digits: more would be noise of the processor.
+double rounded(double value) { return value == 0 ? 0 : std::stod(fmt::format("{:.6g}", value)); }
+
+Json row_json(const CheckRow& row) {
+  Json out = {{"what", row.what},
+              {"predicted", rounded(row.predicted)},
+              {"measured", rounded(row.measured)},
+              {"unit", row.unit},
+              {"error", rounded(row.error())},
+              {"source", row.source},
+              {"command", row.command}};
+  if (row.high > 0) {
+    out["low"] = rounded(row.low);
+    out["high"] = rounded(row.high);
+  }
+  return out;
+}
+
+Json check_json(const Check& check, bool with_rows) {
+  Json out = {{"id", check.id}, {"what", check.what}, {"n", check.n}};
+  const bool compared = !check.rows.empty();
+  out["median_error"] = compared ? Json(rounded(check.median_error)) : Json(nullptr);
+  out["p90_error"] = compared ? Json(rounded(check.p90_error)) : Json(nullptr);
+  out["median_interval"] =
+      compared ? Json::array({rounded(check.interval.low), rounded(check.interval.high)})
+               : Json(nullptr);
+  out["metric"] = check.metric;
+  out["value"] = check.skipped ? Json(nullptr) : Json(rounded(check.value));
+  out["target"] = check.skipped ? Json(nullptr) : Json(check.target);
+  if (check.p90_target > 0) out["p90_target"] = check.p90_target;
+  out["met"] = check.met;
+  out["skipped"] = check.skipped;
+  out["why"] = check.why;
+  out["assumptions"] = check.assumptions;
+  if (with_rows) {
+    Json rows = Json::array();
+    for (const CheckRow& row : check.rows) rows.push_back(row_json(row));
+    out["rows"] = std::move(rows);
+  }
+  return out;
+}
+
+std::string text(const std::vector<Check>& checks, const Terminal& terminal, bool with_rows) {
+  const auto judged =
+      std::count_if(checks.begin(), checks.end(), [](const Check& c) { return !c.skipped; });
+  const auto met =
+      std::count_if(checks.begin(), checks.end(), [](const Check& c) { return c.met; });
+  std::string out =
+      terminal.styled(Style::kBold,
+                      fmt::format("{} of {} targets met, {} checks skipped", met, judged,
+                                  checks.size() - static_cast<size_t>(judged))) +
+      "\n";
+  Table table({{"check"},
+               {"rows", Align::kRight},
+               {"figure", Align::kRight},
+               {"9 of 10", Align::kRight},
+               {"target", Align::kRight},
+               {"met"}});
+  for (const Check& check : checks) {
+    const auto cells = validation::figures_of(check);
+    table.add({check.id, format_count(check.n), cells.figure, cells.p90, cells.target,
+               check.skipped ? "skipped"
+               : check.met   ? "yes"
+                             : "no"});
+  }
+  out += table.text(terminal);
+  for (const Check& check : checks) {
+    if (!check.why.empty()) out += fmt::format("{}: {}\n", check.id, check.why);
+    for (const std::string& assumed : check.assumptions) {
+      out += fmt::format("{}: {}\n", check.id, assumed);
+    }
+    if (!with_rows || check.rows.empty()) continue;
+    Table rows({{"what"},
+                {"predicted", Align::kRight},
+                {"measured", Align::kRight},
+                {"error", Align::kRight},
+                {"source"},
+                {"command"}});
+    for (const CheckRow& row : check.rows) {
+      rows.add({row.what, fmt::format("{:.4g} {}", row.predicted, row.unit),
+                fmt::format("{:.4g} {}", row.measured, row.unit),
+                fmt::format("{:+.1f} %", 100 * row.error()), row.source, row.command});
+    }
+    out += "\n" + check.id + "\n" + rows.text(terminal);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<int> validate_all(Context& context) {
+  validation::SuiteOptions options;
+  if (context.has("data")) {
+    options.data = context.get<std::string>("data");
+    if (!std::filesystem::is_directory(options.data)) {
+      return fail(Code::kMissingInput, "there is no such folder", options.data.string(),
+                  "give the folder that holds nccl/, kineto/ and so on");
+    }
+  } else if (const char* from = std::getenv("REHEARSE_DATA"); from != nullptr) {
+    if (std::filesystem::is_directory(from)) options.data = from;
+  }
+  if (context.has("only")) options.only = context.get<std::vector<std::string>>("only");
+  RH_TRY(const auto checks, validation::run_suite(options, context.reporter()));
+  const bool rows = context.has("rows");
+  Result<void> done;
+  if (context.json()) {
+    Json list = Json::array();
+    for (const Check& check : checks) list.push_back(check_json(check, rows));
+    done = context.print(Json{{"schema", "rehearse.validate/1"},
+                              {"data", options.data.string()},
+                              {"checks", std::move(list)}});
+  } else if (context.has("markdown")) {
+    done = context.print(std::string_view(validation::accuracy_page(checks)));
+  } else if (context.has("html")) {
+    done = context.print(std::string_view(validation::accuracy_plots(checks)));
+  } else {
+    done = context.print(std::string_view(text(checks, context.terminal(), rows)));
+  }
+  const bool missed = std::any_of(checks.begin(), checks.end(),
+                                  [](const Check& c) { return !c.met && !c.skipped; });
+  return exit_code(std::move(done),
+                   missed && context.has("strict") ? static_cast<int>(Code::kFinding) : 0);
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/calibrate/evidence_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "traces/evidence/evidence.hpp"
+#include "traces/import/import.hpp"
+#include "validation/statistics.hpp"
+
+namespace rehearse::validation {
+namespace {
+
+namespace fs = std::filesystem;
+using traces::Collective;
+
+// Calls that end only after all members have come: the last arriver does not wait.
+bool synchronises(Collective collective) {
+  switch (collective) {
+    case Collective::kAllReduce:
+    case Collective::kAllGather:
+    case Collective::kReduceScatter:
+    case Collective::kAllToAll:
+      return true;
+    default:
+      return false;
+  }
+}
+
+struct Meeting {
+  const traces::Call* call = nullptr;
+  std::set<uint32_t> ranks;
+  Nanos last_start = std::numeric_limits<Nanos>::min();
+  Nanos transfer = 0;  // of the last arriver
+};
+
+}  // namespace
+
+std::vector<NcclTestRow> inspector_rows(const pb::InspectorRecords& records,
+                                        const std::string& where) {
+  std::map<std::pair<uint32_t, uint64_t>, std::vector<double>> times;
+  for (int i = 0; i < records.time_us_size(); ++i) {
+    if (records.time_us(i) > 0 && (records.peer_size() == 0 || records.peer(i) < 0)) {
+      times[{records.collective(i), records.bytes(i)}].push_back(records.time_us(i));
+    }
+  }
+  std::vector<NcclTestRow> out;
+  for (const auto& [what, all] : times) {
+    NcclTestRow row;
+    row.collective = records.collectives(static_cast<int>(what.first));
+    row.bytes = static_cast<Bytes>(what.second);
+    row.where = fmt::format("{}: {} calls of {} with {} bytes", where, all.size(), row.collective,
+                            row.bytes);
+    row.source = records.communicator();
+    row.nodes = std::max(1U, records.nodes());
+    row.gpus = records.ranks_total();
+    row.time_us = quantile_of(all, .5);
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+std::vector<NcclTestRow> trace_rows(const traces::Trace& trace, const std::string& where) {
+  std::map<std::pair<uint32_t, int64_t>, Meeting> meetings;
+  std::map<uint32_t, std::string> hosts;
+  for (const traces::RankTrace& rank : trace.ranks) {
+    hosts[rank.rank] = rank.host;
+    for (size_t i = 0; i < rank.ops.size(); ++i) {
+      const traces::Call* call = rank.ops.call(i);
+      if (call == nullptr || !synchronises(call->collective)) continue;
+      Meeting& meeting = meetings[{call->communicator, call->sequence}];
+      meeting.call = call;
+      meeting.ranks.insert(rank.rank);
+      if (rank.ops.start[i] > meeting.last_start) {
+        meeting.last_start = rank.ops.start[i];
+        meeting.transfer = rank.ops.duration[i];
+      }
+    }
+  }
+  std::vector<NcclTestRow> out;
+  for (const auto& [key, meeting] : meetings) {
+    const traces::Communicator& communicator = trace.communicators[key.first];
+    const traces::Call& call = *meeting.call;
+    const Bytes bytes = std::max(call.bytes_in, call.bytes_out);
+    // Who is missing may have been the last.
+    if (meeting.ranks.size() != communicator.members.size() || bytes <= 0 ||
+        meeting.transfer <= 0 || meeting.ranks.size() < 2) {
+      continue;
+    }
+    std::set<std::string> nodes;
+    for (const uint32_t member : communicator.members) nodes.insert(hosts[member]);
+    NcclTestRow row;
+    row.where = fmt::format("{}: {} {} of {}", where, traces::name_of(call.collective),
+                            call.sequence, communicator.id);
+    row.source = communicator.id;
+    row.collective = traces::name_of(call.collective);
+    row.nodes = static_cast<uint32_t>(nodes.size());
+    row.gpus = static_cast<uint32_t>(communicator.members.size());
+    row.bytes = bytes;
+    row.graph = true;  // its host times are the trace's own
+    row.time_us = static_cast<double>(meeting.transfer) / 1000;
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+Result<EvidenceRows> read_measured(const std::vector<fs::path>& files,
+                                   const std::string& collective, Reporter& reporter) {
+  EvidenceRows out;
+  for (const fs::path& file : files) {
+    const size_t before = out.rows.size();
+    const std::string where = file.string();
+    auto evidence = fs::is_directory(file)
+                        ? Result<std::vector<pb::Evidence>>(std::vector<pb::Evidence>{})
+                        : traces::read_evidence(file, out.findings, reporter);
+    if (evidence) {
+      for (const pb::Evidence& one : *evidence) {
+        NcclTestTables tables;
+        for (const auto& table : one.measured().tables()) {
+          add_table_rows(table, where, collective, tables);
+        }
+        out.findings.merge(tables.findings);
+        out.rows.insert(out.rows.end(), tables.rows.begin(), tables.rows.end());
+        if (!one.has_inspector()) continue;
+        const auto records = inspector_rows(one.inspector(), where);
+        out.rows.insert(out.rows.end(), records.begin(), records.end());
+      }
+    } else if (evidence.error().code != Code::kBadInput) {
+      return tl::unexpected(evidence.error());
+    }
+    if (out.rows.size() == before) {
+      RH_TRY(const traces::Imported imported, traces::import_files({file}, {}, reporter));
+      const auto calls = trace_rows(imported.trace, where);
+      out.rows.insert(out.rows.end(), calls.begin(), calls.end());
+    }
+    if (out.rows.size() == before) {
+      return fail(
+          Code::kBadInput, "it holds no measured time of a collective", where,
+          "give what nccl-tests prints, records of NCCL Inspector, or a trace of all ranks");
+    }
+    out.files.push_back(file.filename().string());
+  }
+  return out;
+}
+
+}  // namespace rehearse::validation

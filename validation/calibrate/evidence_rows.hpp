@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measured times of collectives from evidence of any kind, as rows of one shape: tables of nccl-tests
+// as they are; records of NCCL Inspector, the median of equal calls; a recorded trace, by the last
+// arriver of each synchronising collective, whose kernel is the transfer and no wait.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/finding.hpp"
+#include "base/reporter.hpp"
+#include "traces/model/trace.hpp"
+#include "traces/proto/evidence.pb.h"
+#include "validation/nccl_tests_table.hpp"
+
+namespace rehearse::validation {
+
+struct EvidenceRows {
+  std::vector<NcclTestRow> rows;
+  Findings findings;
+  std::vector<std::string> files;
+};
+
+// `collective` is of tables that do not say. kBadInput when a file holds no measured time.
+[[nodiscard]] Result<EvidenceRows> read_measured(const std::vector<std::filesystem::path>& files,
+                                                 const std::string& collective, Reporter& reporter);
+
+[[nodiscard]] std::vector<NcclTestRow> inspector_rows(const pb::InspectorRecords& records,
+                                                      const std::string& where);
+[[nodiscard]] std::vector<NcclTestRow> trace_rows(const traces::Trace& trace,
+                                                  const std::string& where);
+
+}  // namespace rehearse::validation

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The recorded jobs of validation/figures/replay_jobs.yaml replayed as recorded, without the recorded times
+// of NCCL's kernels: step times of every rank against the recording, beside a naive sum of kernels.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "base/reporter.hpp"
+#include "validation/check.hpp"
+
+namespace rehearse::validation {
+
+[[nodiscard]] std::vector<Check> replay_checks(const std::filesystem::path& data,
+                                               Reporter& reporter);
+
+}  // namespace rehearse::validation

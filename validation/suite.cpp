@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/suite.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/install.hpp"
+#include "base/text.hpp"
+#include "validation/collective_checks.hpp"
+#include "validation/fault_pair_checks.hpp"
+#include "validation/nccl_vectors.hpp"
+#include "validation/replay_checks.hpp"
+#include "validation/schedule_checks.hpp"
+#include "validation/step_checks.hpp"
+#include "validation/straggler_checks.hpp"
+
+namespace rehearse::validation {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Part {
+  const char* id;
+  const char* what;  // for what is skipped
+  const char* file;  // below the data folder; "": none is needed
+  std::vector<Check> (*run)(const fs::path& data, Reporter& reporter);
+};
+
+std::vector<Check> decisions(const fs::path& data, Reporter&) {
+  const char* id = "nccl-decisions";
+  const char* what = "NCCL's own cost tables and decisions, row by row";
+  fs::path folder = data / ".." / "reference";
+  if (data.empty() || !fs::exists(folder / "nccl_choice.csv")) {
+    const auto shipped_folder = shipped("tests/golden/nccl");
+    if (!shipped_folder) {
+      return {skipped_check(id, what, "the vectors (tests/golden/nccl) are not installed")};
+    }
+    folder = *shipped_folder;
+  }
+  const auto report = check_vectors(folder);
+  if (!report) return {skipped_check(id, what, report.error().what)};
+  Check check;
+  check.id = id;
+  check.what = what;
+  check.n = report->rows();
+  check.metric = "share of rows that differ";
+  check.value = static_cast<double>(report->mismatches) / static_cast<double>(report->rows());
+  judge_value(check);
+  return {check};
+}
+
+std::vector<Check> collectives(const fs::path& data, Reporter&) {
+  const fs::path file = data / "nccl" / "nccl_tests.csv";
+  const auto unable = [](const Error& error) {
+    return std::vector<Check>{
+        skipped_check("nccl-tests-calibrated", "time of collectives", error.what)};
+  };
+  const auto tables = read_nccl_tests(file, "");
+  if (!tables) return unable(tables.error());
+  auto machines = TestMachines::create({});
+  if (!machines) return unable(machines.error());
+  Findings findings;
+  return collective_checks(observe(tables->rows, *machines, findings));
+}
+
+constexpr std::array<Part, 8> kParts = {{
+    {"decisions", "NCCL's choices", "", decisions},
+    {"collectives", "time of collectives against nccl-tests tables", "nccl/nccl_tests.csv",
+     collectives},
+    {"replay", "recorded jobs replayed as recorded", "kineto", replay_checks},
+    {"stragglers", "recorded jobs with stragglers", "straggler", straggler_checks},
+    {"pairs", "published fault and fix pairs", "faults/fault_fix_pairs.json", fault_pair_checks},
+    {"steps", "step times of stated layouts", "measured/llm_foundry_mpt.csv", step_checks},
+    {"buckets", "sizes of DDP's gradient buckets", "kineto", bucket_checks},
+    {"schedules", "pipelines and timers", "", schedule_checks},
+}};
+
+bool wanted(const std::vector<std::string>& only, const std::string& id) {
+  return only.empty() || std::find(only.begin(), only.end(), id) != only.end();
+}
+
+}  // namespace
+
+std::vector<std::string> suite_parts() {
+  std::vector<std::string> out;
+  for (const Part& part : kParts) out.emplace_back(part.id);
+  return out;
+}
+
+Result<std::vector<Check>> run_suite(const SuiteOptions& options, Reporter& reporter) {
+  for (const std::string& id : options.only) {
+    const auto named = suite_parts();
+    if (std::find(named.begin(), named.end(), id) == named.end()) {
+      return fail(Code::kUsage, fmt::format("there is no part '{}'", id), "--only",
+                  "one of " + join_words(named));
+    }
+  }
+  std::vector<Check> out;
+  for (const Part& part : kParts) {
+    if (!wanted(options.only, part.id)) continue;
+    if (*part.file != '\0' && (options.data.empty() || !fs::exists(options.data / part.file))) {
+      out.push_back(
+          skipped_check(part.id, part.what,
+                        options.data.empty()
+                            ? fmt::format("needs {} of a data folder (--data DIR)", part.file)
+                            : fmt::format("{} is not there", (options.data / part.file).string())));
+      continue;
+    }
+    for (Check& check : part.run(options.data, reporter)) out.push_back(std::move(check));
+  }
+  return out;
+}
+
+}  // namespace rehearse::validation
