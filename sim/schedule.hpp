@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <map>
 #include <vector>
 
 #include "base/units.hpp"
@@ -42,6 +43,14 @@ struct Outage {
   Nanos until = kForever;
 };
 
+// Tries of a transport whose data a dead link swallowed: the first after `first`, each further one after twice as
+// long as the one before but not longer than `longest`, `times` in all.
+struct Retry {
+  Nanos first = 0;
+  Nanos longest = 0;
+  int times = 0;
+};
+
 // Traffic of others over a route, for an interval.
 struct Background {
   std::vector<platforms::LinkId> route;
@@ -57,6 +66,8 @@ struct Schedule {
   std::vector<StoppedRank> stopped;
   std::vector<Outage> outages;  // links that are down from the start too
   std::vector<Background> background;
+  // By link; one that is not in it carries on at once when it is back.
+  std::map<platforms::LinkId, Retry> retries;
   [[nodiscard]] bool empty() const {
     return capacities.empty() && speeds.empty() && stopped.empty() && background.empty();
   }

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <span>
 
+#include "sim/timers/retries.hpp"
+
 namespace rehearse::sim {
 namespace {
 
 constexpr Nanos kSlice = 10'000'000;  // 10 ms
 constexpr Nanos kLook = 1'000'000;    // how soon to look again whether the job goes on
 constexpr int kLooks = 10;
+constexpr uint64_t kTry = uint64_t{1} << 40;  // tags from here on: a link to try
 
 // The entries of a list in order of time that belong to one moment.
 template <typename T>
@@ -32,6 +35,9 @@ ScheduleDirector::ScheduleDirector(const Schedule& schedule, const traces::Progr
   std::sort(times_.begin(), times_.end());
   times_.erase(std::unique(times_.begin(), times_.end()), times_.end());
   looks_.assign(schedule.background.size(), 0);
+  for (const Outage& outage : schedule.outages) {
+    if (outage.from == 0) dead_[outage.link] = {};
+  }
 }
 
 void ScheduleDirector::declare(Fabric& fabric) {
@@ -52,6 +58,14 @@ void ScheduleDirector::begin(Stage& stage) {
 }
 
 void ScheduleDirector::on_timer(Stage& stage, uint64_t tag) {
+  if (tag >= kTry) {
+    const auto link = static_cast<LinkId>(tag - kTry);
+    if (const auto at = dead_.find(link); at != dead_.end()) {
+      at->second.waits = false;
+      try_again(stage, link);
+    }
+    return;
+  }
   if (tag >= times_.size()) return on_flow_end(stage, tag - times_.size());
   act(stage, times_[tag]);
   if (tag + 1 < times_.size()) stage.timer(times_[tag + 1], tag + 1);
@@ -68,7 +82,7 @@ void ScheduleDirector::on_flow_end(Stage& stage, uint64_t tag) {
 
 void ScheduleDirector::act(Stage& stage, Nanos when) {
   for (const CapacityChange& change : at(schedule_.capacities, when)) {
-    stage.set_capacity(change.link, change.capacity);
+    this->change(stage, change.link, change.capacity);
   }
   for (const SpeedChange& change : at(schedule_.speeds, when)) {
     if (const int r = program_.find(change.rank); r >= 0) {
@@ -81,6 +95,43 @@ void ScheduleDirector::act(Stage& stage, Nanos when) {
   for (size_t b = 0; b < schedule_.background.size(); ++b) {
     if (schedule_.background[b].from == when) renew(stage, b);
   }
+}
+
+void ScheduleDirector::change(Stage& stage, LinkId link, BytesPerSec capacity) {
+  const auto at = dead_.find(link);
+  if (at == dead_.end()) {
+    if (!(capacity > 0)) dead_[link] = {stage.now(), 0, false};
+    stage.set_capacity(link, capacity);
+    return;
+  }
+  at->second.scheduled = capacity;
+  if (!at->second.waits) try_again(stage, link);
+}
+
+void ScheduleDirector::try_again(Stage& stage, LinkId link) {
+  Dead& dead = dead_.at(link);
+  if (!(dead.scheduled > 0)) return;  // the next change of it comes here
+  const Nanos now = stage.now();
+  const auto retry = schedule_.retries.find(link);
+  const Nanos since = retry == schedule_.retries.end() ? -1 : stage.crossing_since(link);
+  const Nanos due = since < 0 ? now : next_try(retry->second, std::max(dead.since, since), now);
+  if (due < 0) return;  // given up: the transport's timer says so (outcome/expiry.hpp)
+  if (due > now) {
+    dead.waits = true;
+    return stage.timer(due, kTry + link);
+  }
+  stage.set_capacity(link, dead.scheduled);
+  if (dead.since < now) ended_.push_back({link, dead.since, now});
+  dead_.erase(link);
+}
+
+std::vector<Outage> ScheduleDirector::outages() const {
+  std::vector<Outage> out = ended_;
+  for (const auto& [link, dead] : dead_) out.push_back({link, dead.since});
+  std::sort(out.begin(), out.end(), [](const Outage& a, const Outage& b) {
+    return a.from != b.from ? a.from < b.from : a.link < b.link;
+  });
+  return out;
 }
 
 void ScheduleDirector::renew(Stage& stage, size_t background) {

@@ -21,7 +21,8 @@
 #include "sim/scenario/timed.hpp"
 #include "sim/scenario/transform.hpp"
 #include "sim/schedule_director.hpp"
-#include "sim/storage_traffic.hpp"
+#include "sim/timers/retries.hpp"
+#include "sim/transfer_traffic.hpp"
 #include "sim/worker.hpp"
 #include "traces/program/program.hpp"
 
@@ -94,6 +95,25 @@ Scenario as_it_came_up(const Scenario& scenario, const bringup::CameUp& up) {
   return out;
 }
 
+// A transfer of a rank and of its likes in other replicas, which meet it at the storage. Copies meet
+// nothing of other replicas: each has its own links, with the same on them.
+Result<std::optional<CallTraffic>> replicated_transfer(const Scenario& scenario,
+                                                       const ModelContext& context,
+                                                       const traces::Program& program, size_t r,
+                                                       const traces::Transfer& transfer) {
+  const traces::RankProgram& rank = program.ranks[r];
+  const Nanos duration = rank.duration[transfer.op];
+  RH_TRY(std::optional<CallTraffic> out,
+         transfer_traffic(context, program, rank.rank, transfer, duration));
+  for (uint32_t j = 1; out && is_storage(transfer.way) && j < scenario.replicas; ++j) {
+    const auto like = static_cast<traces::RankId>(rank.rank + j * scenario.replica_ranks);
+    RH_TRY(const std::optional<CallTraffic> copy,
+           transfer_traffic(context, program, like, transfer, duration));
+    if (copy) add_traffic(*out, *copy);
+  }
+  return out;
+}
+
 // A timeout makes PyTorch write them.
 bool dumps_records(const Scenario& scenario, const pb::Outcome& outcome) {
   if (scenario.document.launch().framework() != pb::PYTORCH) return false;
@@ -124,8 +144,7 @@ Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
     RH_TRY(CommunicatorModel model, CommunicatorModel::create(context, communicator));
     models.push_back(std::move(model));
     copies.emplace_back();
-    const bool stored = communicator.backend == kStorageBackend;
-    for (uint32_t j = 1; j < scenario.replicas && !grew[c] && !stored; ++j) {
+    for (uint32_t j = 1; j < scenario.replicas && !grew[c]; ++j) {
       RH_TRY(
           CommunicatorModel copy,
           CommunicatorModel::create(context, replica_of(communicator, j, scenario.replica_ranks)));
@@ -134,20 +153,12 @@ Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
   }
   const std::vector<BytesPerSec> capacities =
       effective_capacities(scenario.document.platform(), links);
-  RH_TRY(const Schedule schedule, schedule_of(scenario, links, capacities));
+  RH_TRY(Schedule schedule, schedule_of(scenario, links, capacities));
+  schedule.retries = retries_of(schedule, links, scenario.document.launch(), models);
   const std::unique_ptr<Fabric> fabric = make_simgrid_fabric(capacities);
   const TrafficOf traffic = [&](const traces::Call& call, uint32_t member) -> Result<CallTraffic> {
-    const traces::Communicator& communicator = program.communicators[call.communicator];
-    const Bytes bytes = std::max(call.bytes_in, call.bytes_out);
-    const bool stored = communicator.backend == kStorageBackend;
-    RH_TRY(CallTraffic out, stored ? storage_traffic(context, communicator, bytes)
-                                   : models[call.communicator].traffic(call, member));
-    if (!stored) add_hops(context, models[call.communicator], call, member, out);
-    for (uint32_t j = 1; stored && j < scenario.replicas; ++j) {
-      RH_TRY(CallTraffic copy,
-             storage_traffic(context, replica_of(communicator, j, scenario.replica_ranks), bytes));
-      add_traffic(out, copy);
-    }
+    RH_TRY(CallTraffic out, models[call.communicator].traffic(call, member));
+    add_hops(context, models[call.communicator], call, member, out);
     for (const CommunicatorModel& model : copies[call.communicator]) {
       RH_TRY(CallTraffic copy, model.traffic(call, member));
       add_hops(context, model, call, member, copy);
@@ -159,30 +170,23 @@ Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
   options.traffic = traffic;
   options.capacity = capacities;
   options.gpus = gpu_shares(scenario.document, program);
+  options.transfer = [&](size_t r, const traces::Transfer& transfer) {
+    return replicated_transfer(scenario, context, program, r, transfer);
+  };
   if (scenario.document.fidelity() == pb::STEP) {
-    options.messages = [&](const traces::Call& call, uint32_t member) -> Result<MessagePlan> {
-      if (program.communicators[call.communicator].backend != kStorageBackend) {
-        return message_plan(context, models[call.communicator], call, member);
-      }
-      // A write is one message.
-      RH_TRY(CallTraffic write, traffic(call, member));
-      MessagePlan plan;
-      plan.messages.push_back({});
-      plan.messages.front().bytes = write.flows.front().bytes;
-      plan.after_begin = {0, 0};
-      plan.routes = std::move(write.flows);
-      return plan;
+    options.messages = [&](const traces::Call& call, uint32_t member) {
+      return message_plan(context, models[call.communicator], call, member);
     };
   }
   ScheduleDirector director(schedule, program);
   if (!schedule.empty()) options.director = &director;
   RH_TRY(Replayed replayed, replay(program, options, *fabric, reporter));
-  look({program, scenario.trace->strings, replayed, models, links, traffic, schedule});
+  if (options.director != nullptr) schedule.outages = director.outages();
+  look({program, scenario.trace->strings, replayed, models, links, options, schedule});
   return {};
 }
 
-Result<pb::Outcome> simulate_here(const Scenario& written, Detail detail,
-                                  Reporter& reporter) {
+Result<pb::Outcome> simulate_here(const Scenario& written, Detail detail, Reporter& reporter) {
   RH_TRY(bringup::CameUp up, bringup::bring_up(written));
   if (up.failed) return std::move(up.outcome);
   std::optional<Scenario> other;

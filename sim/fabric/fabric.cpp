@@ -50,6 +50,13 @@ RouteId Fabric::add_route(std::span<const LinkWeight> route, RateCap cap) {
   return id;
 }
 
+bool Fabric::crosses(RouteId route, LinkId link) const {
+  const std::vector<LinkWeight>& uses = routes_[route];
+  const auto at = std::lower_bound(uses.begin(), uses.end(), link,
+                                   [](const LinkWeight& use, LinkId id) { return use.link < id; });
+  return at != uses.end() && at->link == link;
+}
+
 void Fabric::keep(LinkId link) { kept_[link] = true; }
 
 void Fabric::push(std::vector<Timer>& heap, Timer timer) {

@@ -63,6 +63,7 @@ class Fabric {
   // With a cap, all flows of that owner on the route together get no more than `rate` per unit of
   // weight (the sockets of one communicator, say).
   RouteId add_route(std::span<const LinkWeight> route, RateCap cap = {});
+  [[nodiscard]] bool crosses(RouteId route, LinkId link) const;
   // Before run(): keeps a link a constraint of its own. Without it, links that carry the same
   // routes in the same proportion are folded into one (folding.hpp). Needed for set_capacity().
   void keep(LinkId link);

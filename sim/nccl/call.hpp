@@ -19,6 +19,7 @@ struct Call {
   int pipe_ops = 1;
   bool nvls_registered = false;     // user buffers registered for NVLink multicast
   bool network_registered = false;  // user buffers registered with the network
+  std::uint32_t root = 0;           // of Broadcast and Reduce
 };
 
 // Bytes of the caller's count.

@@ -54,6 +54,7 @@ class Planner {
  public:
   Planner(const ModelContext& context, const CommunicatorModel& model, const CallTraffic& traffic)
       : traffic_(traffic),
+        placement_(model.placement()),
         loads_(context, model.placement(), model.graphs(), traffic.queues),
         members_(model.placement().members.size()) {}
 
@@ -64,21 +65,21 @@ class Planner {
         break;
       case Collective::kBroadcast:
       case Collective::kReduce:
+        chain();
+        break;
       case Collective::kGather:
       case Collective::kScatter:
       case Collective::kSend:
       case Collective::kRecv:
         break;  // made of hops already
       default:
-        if (traffic_.algorithm.starts_with("NVLS")) {
+        if (traffic_.algorithm.starts_with("COLLNET")) {
+          for (const FlowLoad& flow : traffic_.flows) add_flow(flow);
+        } else if (traffic_.algorithm.starts_with("NVLS")) {
           switches();
         } else if (traffic_.algorithm.starts_with("PAT")) {
           blocks(call.collective == Collective::kAllGather ? Function::kAllGather
                                                            : Function::kReduceScatter);
-        } else if (traffic_.algorithm.starts_with("COLLNET")) {
-          for (const FlowLoad& flow : traffic_.flows) {
-            add_message(0, 0, add_route(flow.links, flow.cap), flow.bytes);
-          }
         } else if (traffic_.algorithm.starts_with("RING")) {
           rings(call.collective == Collective::kAllGather ||
                         call.collective == Collective::kReduceScatter
@@ -129,17 +130,70 @@ class Planner {
     }
   }
 
-  void add_edges(const Lane& lane, const FlowLoad& flow) {
-    for (const Loads::Edge& edge : lane.edges) {
-      add_message(edge.from, edge.to, add_route(weighted(edge.links, lane.weight), flow.cap),
-                  flow.bytes);
+  // What is passed on at a time: chunks, the last one shorter.
+  [[nodiscard]] std::vector<double> chunks(double bytes) const {
+    double chunk = traffic_.chunk > 0 ? traffic_.chunk : bytes;
+    chunk = std::max(chunk, bytes / kMostChunks);
+    std::vector<double> out;
+    for (double left = bytes; left > chunk * 1e-6; left -= chunk)
+      out.push_back(std::min(chunk, left));
+    return out;
+  }
+
+  // Chunk after chunk over each edge: each waits for the one before it, and for the same chunk on the edges `before`.
+  void pipeline(const std::vector<uint32_t>& routes, const std::vector<Loads::Edge>& edges,
+                const std::vector<std::vector<uint32_t>>& before,
+                const std::vector<double>& bytes) {
+    const auto first = static_cast<uint32_t>(out_.messages.size());
+    const auto k = static_cast<uint32_t>(bytes.size());
+    for (uint32_t e = 0; e < edges.size(); ++e) {
+      for (uint32_t c = 0; c < k; ++c) {
+        add_message(edges[e].from, edges[e].to, routes[e], bytes[c]);
+        if (c > 0) out_.after.push_back(first + e * k + c - 1);
+        for (uint32_t b : before[e]) out_.after.push_back(first + b * k + c);
+      }
     }
+  }
+
+  // The edges of a tree come in pairs, up and down. Up waits for what comes from below, down for what comes from
+  // above, at the root for all that comes from below. `nodes_only`: all members of a node are one place.
+  void tree_lane(const Lane& lane, const FlowLoad& flow, bool nodes_only) {
+    const auto place = [&](uint32_t member) {
+      return nodes_only ? placement_.members[member].group : member;
+    };
+    std::map<uint32_t, std::vector<uint32_t>> up_into;  // by place
+    std::map<uint32_t, uint32_t> down_into;
+    std::vector<uint32_t> routes;
+    for (uint32_t e = 0; e < lane.edges.size(); ++e) {
+      routes.push_back(add_route(weighted(lane.edges[e].links, lane.weight), flow.cap));
+      if (e % 2 == 0) {
+        up_into[place(lane.edges[e].to)].push_back(e);
+      } else {
+        down_into[place(lane.edges[e].to)] = e;
+      }
+    }
+    std::vector<std::vector<uint32_t>> before(lane.edges.size());
+    for (uint32_t e = 0; e < lane.edges.size(); ++e) {
+      const uint32_t from = place(lane.edges[e].from);
+      const auto above = down_into.find(from);
+      if (e % 2 == 1 && above != down_into.end()) {
+        before[e] = {above->second};
+      } else if (const auto below = up_into.find(from); below != up_into.end()) {
+        before[e] = below->second;
+      }
+    }
+    pipeline(routes, lane.edges, before, chunks(flow.bytes));
+  }
+
+  // In-network reduction forwards data as it comes: the flow is its message.
+  void add_flow(const FlowLoad& flow) {
+    add_message(0, 0, add_route(flow.links, flow.cap), flow.bytes);
   }
 
   void trees() {
     const auto tree = [&](int channel) { return loads_.tree_edges(channel, false); };
     for (const Lane& lane : lanes(traffic_.channels, tree)) {
-      add_edges(lane, traffic_.flows.front());
+      tree_lane(lane, traffic_.flows.front(), false);
     }
   }
 
@@ -168,6 +222,20 @@ class Planner {
     }
   }
 
+  // All channels of a broadcast or reduce, hop by hop.
+  void chain() {
+    std::vector<Loads::Edge> edges;
+    std::vector<uint32_t> routes;
+    std::vector<std::vector<uint32_t>> before;
+    for (const HopLoad& hop : traffic_.hops) {
+      edges.push_back({hop.from, hop.to, {}});
+      routes.push_back(add_route(hop.load.links, hop.load.cap));
+      before.emplace_back();
+      if (edges.size() > 1) before.back() = {static_cast<uint32_t>(edges.size() - 2)};
+    }
+    pipeline(routes, edges, before, chunks(traffic_.flows.front().bytes));
+  }
+
   // Each GPU talks to its switch; nodes are joined by trees, or by switches that reduce.
   void switches() {
     const FlowLoad& flow = traffic_.flows.front();
@@ -176,14 +244,13 @@ class Planner {
     }
     if (traffic_.flows.size() < 2) return;
     if (!traffic_.algorithm.starts_with("NVLS_TREE")) {
-      for (size_t f = 1; f < traffic_.flows.size(); ++f) {
-        const FlowLoad& outside = traffic_.flows[f];
-        add_message(0, 0, add_route(outside.links, outside.cap), outside.bytes);
-      }
+      for (size_t f = 1; f < traffic_.flows.size(); ++f) add_flow(traffic_.flows[f]);
       return;
     }
     const auto tree = [&](int channel) { return loads_.tree_edges(channel, true); };
-    for (const Lane& lane : lanes(traffic_.channels, tree)) add_edges(lane, traffic_.flows[1]);
+    for (const Lane& lane : lanes(traffic_.channels, tree)) {
+      tree_lane(lane, traffic_.flows[1], true);
+    }
   }
 
   void pairs() {
@@ -200,11 +267,28 @@ class Planner {
     }
   }
 
+  static constexpr double kMostChunks = 512;  // of one edge; with more, larger ones stand for them
+
   const CallTraffic& traffic_;
+  const Placement& placement_;
   Loads loads_;
   size_t members_;
   MessagePlan out_;
 };
+
+MessagePlan flows_as_messages(const CallTraffic& traffic) {
+  MessagePlan out;
+  for (const FlowLoad& flow : traffic.flows) {
+    Message message;
+    message.route = static_cast<uint32_t>(out.routes.size());
+    message.bytes = flow.bytes;
+    out.messages.push_back(message);
+    out.after_begin.push_back(0);
+    out.routes.push_back(flow);
+  }
+  out.after_begin.push_back(0);
+  return out;
+}
 
 // Each connection has a cap of its own.
 uint32_t pair_number(const HopLoad& hop, size_t members) {
@@ -261,8 +345,11 @@ void star(const ModelContext& context, const CommunicatorModel& model, const tra
 
 Result<MessagePlan> message_plan(const ModelContext& context, const CommunicatorModel& model,
                                  const traces::Call& call, uint32_t member) {
-  RH_TRY(const CallTraffic traffic, model.traffic(call, member));
+  RH_TRY(CallTraffic traffic, model.traffic(call, member));
   if (traffic.flows.empty()) return MessagePlan{};
+  // Libraries on hosts have no rings to follow: their flows are their messages.
+  if (model.graphs().rings.empty()) return flows_as_messages(traffic);
+  add_hops(context, model, call, member, traffic);
   return Planner(context, model, traffic).plan(call);
 }
 
@@ -281,6 +368,8 @@ void add_hops(const ModelContext& context, const CommunicatorModel& model, const
   traffic.credit = static_cast<Bytes>(static_cast<double>(settings.buffer_bytes[p]) *
                                       payload(protocol.c_str()) * std::max(1, traffic.channels));
   traffic.hop_bytes = std::max(call.bytes_in, call.bytes_out);
+  // Libraries on hosts have no rings and trees here: their members leave rooted calls together.
+  if (model.graphs().rings.empty() && !traces::is_point_to_point(call.collective)) return;
   switch (call.collective) {
     case Collective::kBroadcast:
     case Collective::kReduce:

@@ -4,9 +4,10 @@
 // where every message is a flow of its own.
 //
 // Rings move step by step: a GPU sends a chunk when it has it and has sent the one before (store and
-// forward; channels that share a ring move together, as weight). Trees, chains and switches forward
-// data as it comes (cut-through): one message per edge and direction, all at once. PAT and CollNet
-// take the pattern of their fluid flow: ring and tree. All-to-all is one message per pair.
+// forward; channels that share a ring move together, as weight). Trees and chains pass on chunk after
+// chunk, so that their pipeline fills and drains; switches forward data as it comes (cut-through): one
+// message per edge and direction, all at once. PAT takes the pattern of a ring; what the network itself
+// reduces (CollNet) is as fluid here as there. All-to-all is one message per pair.
 #pragma once
 
 #include <cstdint>

@@ -83,6 +83,7 @@ Call nccl_call(const traces::Call& call) {
     default:
       out.function = Function::kAllReduce;
   }
+  out.root = static_cast<uint32_t>(std::max(0, call.peer));
   out.count = std::max<int64_t>(1, bytes / size_of(out.type));
   return out;
 }

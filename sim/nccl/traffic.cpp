@@ -12,6 +12,7 @@
 #include "sim/nccl/dissent.hpp"
 #include "sim/nccl/loads.hpp"
 #include "sim/nccl/pairs.hpp"
+#include "sim/nccl/pipeline_fill.hpp"
 #include "sim/nccl/timing.hpp"
 #include "sim/nccl/trace_call.hpp"
 #include "sim/nccl/variables.hpp"
@@ -237,6 +238,16 @@ CallTraffic CommunicatorModel::Impl::planned(const Call& asked, const PlannedCal
   }
   const LatencyPart loops = loop_latency(timing, {asked, plan}, chunks, pace, out.terms);
   if (loops.count > 0) out.parts.push_back(loops);
+  const int64_t largest = (total_bytes(asked, n) + out.channels - 1) / out.channels;
+  out.chunk = static_cast<double>(std::min(chunks.chunk_bytes, largest)) *
+              wire_factor(choice.protocol) / out.queues.units;
+  const LatencyPart fill = pipeline_fill(
+      context, placement, graphs,
+      {asked.function, choice.algorithm, asked.root, out.flows.back(), out.chunk, out.queues});
+  if (fill.count > 0) {
+    out.parts.push_back(fill);
+    out.fill = sum_of({fill});
+  }
   out.latency = sum_of(out.parts);
   add_cap_terms(plan, out);
   return out;

@@ -2,12 +2,14 @@
 // Walked backwards from the operation that ended last. Before an operation comes whatever released
 // it: its lane, a predecessor, or, for a call, the member that arrived last. The time between is
 // blamed on the operation; the transfer of a call is blamed on the call and on the link that bounds
-// it. For each the run is timed once more without it (retimed.hpp): what is on the path is not always
+// it. For each the run is replayed once more without it (retimed.hpp): what is on the path is not always
 // what would be saved, because another path is nearly as long.
 #include <algorithm>
 #include <map>
 #include <string>
+#include <string_view>
 
+#include "sim/outcome/loads.hpp"
 #include "sim/outcome/outcome.hpp"
 #include "sim/outcome/retimed.hpp"
 
@@ -46,9 +48,21 @@ void fill(const std::map<std::string, Nanos>& blame, Nanos length,
 
 constexpr const char* kHost = "host";
 
-std::string call_name(const Evidence& evidence, const Meeting& meeting) {
-  return std::string(name_of(meeting.call.collective)) + " " +
-         evidence.program.communicators[meeting.communicator].description;
+// A send and its recv are one thing.
+std::string call_name(const Evidence& evidence, const traces::Call& call) {
+  const traces::Collective what =
+      traces::is_point_to_point(call.collective) ? traces::Collective::kSend : call.collective;
+  return std::string(name_of(what)) + " " +
+         evidence.program.communicators[call.communicator].description;
+}
+
+std::string_view operation_name(const Evidence& evidence, const RankProgram& rank, OpId op) {
+  const traces::Transfer* transfer = rank.transfer(op);
+  if (transfer != nullptr && is_storage(transfer->way)) return name_of(transfer->way);
+  const auto lane = std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), op) -
+                    rank.lane_begin.begin() - 1;
+  if (!rank.on_gpu(static_cast<traces::LaneId>(lane))) return kHost;
+  return evidence.names.at(rank.name[op]);
 }
 
 std::string rank_name(const RankProgram& rank) { return "rank " + std::to_string(rank.rank); }
@@ -86,7 +100,7 @@ void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
       const Nanos since = ahead ? replayed.arrival[r][rank->call[op]] : meeting.last_arrival;
       const Nanos moving = at - since;
       const uint32_t shape = replayed.shape_of[id];
-      operations[call_name(evidence, meeting)] += moving;
+      operations[call_name(evidence, replayed.shapes[shape].call)] += moving;
       if (const LinkId link = replayed.shapes[shape].bottleneck; link != platforms::kNoLink) {
         links[evidence.links[link].name] += moving;
       }
@@ -114,8 +128,11 @@ void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
         released = replayed.end[r][candidate];
       }
     }
-    const bool host = !rank->on_gpu(static_cast<traces::LaneId>(lane));
-    blame(host ? kHost : evidence.names.at(rank->name[op]), at - released);
+    blame(std::string(operation_name(evidence, *rank, op)), at - released);
+    if (const traces::Transfer* transfer = rank->transfer(op)) {
+      const LinkId link = bottleneck_of(evidence, transfer_load(evidence, r, *transfer));
+      if (link != platforms::kNoLink) links[evidence.links[link].name] += at - released;
+    }
     if (before == UINT32_MAX) break;
     op = before;
     at = released;
@@ -128,46 +145,40 @@ void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
 }
 
 void fill_savings(const Evidence& evidence, pb::CriticalPath& path) {
-  const Nanos latest = path.length_ns();
-  const Nanos steps = std::max<Nanos>(1, evidence.program.steps);
   const size_t operations = evidence.program.operations();
   size_t budget = operations > 0 && operations <= kMostOperations ? kMostVisits / operations : 0;
-  if (budget == 0) return;
-  const Retimed run(evidence);
+  if (budget < 2) return;
+  Retimed run(evidence);
+  const Nanos whole = run.step({});
+  if (whole < 0) return;
   const auto tell = [&](pb::Blame& row, const Retimed::Without& without) {
-    if (budget == 0) return;
-    --budget;
-    row.set_saving_ns(std::max<Nanos>(0, latest - run.end(without)) / steps);
-  };
-  const auto& meetings = evidence.replayed.meetings;
-  const auto on_host = [&](const RankProgram& rank, OpId op) {
-    const auto lane = std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), op) -
-                      rank.lane_begin.begin() - 1;
-    return !rank.on_gpu(static_cast<traces::LaneId>(lane));
+    if (--budget == 0) return;
+    const Nanos step = run.step(without);
+    if (step >= 0) row.set_saving_ns(std::max<Nanos>(0, whole - step));
   };
   const int rows = std::max({path.operations_size(), path.ranks_size(), path.links_size()});
-  for (int i = 0; i < rows; ++i) {
+  for (int i = 0; i < rows && budget > 1; ++i) {
     if (i < path.operations_size()) {
       const std::string name = path.operations(i).name();
-      tell(*path.mutable_operations(i),
-           {[&](size_t r, OpId op) {
-              const RankProgram& rank = evidence.program.ranks[r];
-              return on_host(rank, op) ? name == kHost : evidence.names.at(rank.name[op]) == name;
-            },
-            [&](uint32_t id) { return call_name(evidence, meetings[id]) == name; }});
+      Retimed::Without without;
+      without.operation = [&](size_t r, OpId op) {
+        return operation_name(evidence, evidence.program.ranks[r], op) == name;
+      };
+      without.call = [&](const traces::Call& call) { return call_name(evidence, call) == name; };
+      tell(*path.mutable_operations(i), without);
     }
-    if (i < path.ranks_size()) {
+    if (i < path.ranks_size() && budget > 1) {
       const std::string name = path.ranks(i).name();
       size_t who = 0;
       while (rank_name(evidence.program.ranks[who]) != name) ++who;
-      tell(*path.mutable_ranks(i), {[who](size_t r, OpId) { return r == who; }, {}});
+      Retimed::Without without;
+      without.operation = [who](size_t r, OpId) { return r == who; };
+      tell(*path.mutable_ranks(i), without);
     }
-    if (i < path.links_size()) {
-      const LinkId link = evidence.links.find(path.links(i).name());
-      tell(*path.mutable_links(i),
-           {{}, [&, link](uint32_t id) {
-              return evidence.replayed.shapes[evidence.replayed.shape_of[id]].bottleneck == link;
-            }});
+    if (i < path.links_size() && budget > 1) {
+      Retimed::Without without;
+      without.link = evidence.links.find(path.links(i).name());
+      tell(*path.mutable_links(i), without);
     }
   }
 }

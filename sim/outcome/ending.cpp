@@ -107,6 +107,25 @@ void blame(const Evidence& evidence, const Expiry& fatal, pb::Outcome& out) {
   }
 }
 
+// Those who wait for a process that is gone over the network are told by their transport: the
+// connection is closed. Over NVLink, PCIe and shared memory nothing tells them.
+void add_peer_texts(const Evidence& evidence, const Expiry& fatal, pb::Outcome& out) {
+  const Replayed& replayed = evidence.replayed;
+  const uint32_t communicator = replayed.meetings[fatal.meeting].communicator;
+  if (evidence.models[communicator].transport().find("NET/") == std::string::npos) return;
+  for (uint32_t i = replayed.calls_begin[fatal.meeting];
+       i < replayed.calls_begin[fatal.meeting + 1]; ++i) {
+    const MeetingCall& who = replayed.calls_of[i];
+    const Nanos arrival = replayed.arrival[who.rank][who.call];
+    if (who.rank == fatal.rank || arrival < 0 || arrival > fatal.time) continue;
+    pb::ErrorText& error = *out.add_error_text();
+    error.set_rank(evidence.program.ranks[who.rank].rank);
+    error.set_text(
+        "NCCL error: ncclRemoteError: A call failed possibly due to a network error or a remote "
+        "process exiting prematurely.");
+  }
+}
+
 void crash(const Evidence& evidence, const std::vector<Expiry>& timers, const Expiry& fatal,
            pb::Outcome& out) {
   out.set_verdict(pb::CRASH);
@@ -115,6 +134,9 @@ void crash(const Evidence& evidence, const std::vector<Expiry>& timers, const Ex
     if (expiry.timer != fatal.timer) continue;
     add_timer(evidence, expiry, out);
     add_text(evidence, expiry, out);
+  }
+  if (fatal.timer == "launcher" && fatal.meeting != UINT32_MAX) {
+    add_peer_texts(evidence, fatal, out);
   }
   if (fatal.meeting != UINT32_MAX) fill_failure(evidence, fatal.meeting, out);
   pb::Failure& failure = *out.mutable_first_failure();
@@ -165,7 +187,7 @@ Ending fill_ending(const Scenario& scenario, const Evidence& evidence, pb::Outco
   if (fatal != timers.end() && !(stands_still && only_watches(*fatal))) {
     Ending ending{true, fatal->time, cut(evidence, fatal->time)};
     const Evidence until{evidence.program, evidence.names,   ending.replayed,  evidence.models,
-                         evidence.links,   evidence.traffic, evidence.schedule};
+                         evidence.links,   evidence.options, evidence.schedule};
     out.set_last_progress_ns(last_progress(until));
     crash(evidence, timers, *fatal, out);
     return ending;

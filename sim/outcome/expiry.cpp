@@ -240,6 +240,23 @@ void network_retries(const Evidence& evidence, const std::vector<Watched>& ranks
   }
 }
 
+// The first call in which others wait for a rank that has stopped; UINT32_MAX: nobody does by `when`.
+uint32_t waited_for(const Evidence& evidence, uint32_t r, Nanos when) {
+  const Replayed& replayed = evidence.replayed;
+  uint32_t found = UINT32_MAX;
+  for (size_t c = 0; c < evidence.program.ranks[r].calls.size(); ++c) {
+    if (replayed.end[r][evidence.program.ranks[r].call_op[c]] >= 0) continue;
+    const uint32_t id = replayed.meeting_of[r][c];
+    const Meeting& meeting = replayed.meetings[id];
+    const uint32_t others = meeting.arrived - (replayed.arrival[r][c] >= 0 ? 1 : 0);
+    if (others == 0 || meeting.first_arrival > when) continue;
+    if (found == UINT32_MAX || meeting.first_arrival < replayed.meetings[found].first_arrival) {
+      found = id;
+    }
+  }
+  return found;
+}
+
 // Ranks that end loudly, as far as somebody looks.
 void launcher(const Evidence& evidence, const pb::Launch& launch, std::vector<Expiry>& out) {
   const Nanos notices = launcher_notices(launch);
@@ -249,6 +266,7 @@ void launcher(const Evidence& evidence, const pb::Launch& launch, std::vector<Ex
     Expiry expiry;
     expiry.time = stopped.at + notices;
     expiry.rank = static_cast<uint32_t>(r);
+    expiry.meeting = waited_for(evidence, expiry.rank, expiry.time);
     expiry.timer = "launcher";
     expiry.action = "tear-down";
     expiry.ends_job = true;
@@ -345,6 +363,20 @@ Replayed cut(const Evidence& evidence, Nanos when) {
       out.link_bytes[link] = std::max(0.0, out.link_bytes[link]);
     }
     meeting.end = -1;
+  }
+  for (size_t r = 0; r < out.transfer_begin.size(); ++r) {
+    const auto& transfers = evidence.program.ranks[r].transfers;
+    for (size_t i = 0; i < out.transfer_begin[r].size(); ++i) {
+      const Nanos begin = out.transfer_begin[r][i];
+      const Nanos end = evidence.replayed.end[r][transfers[i].op];
+      if (begin < 0 || (end >= 0 && end <= when)) continue;
+      const auto whole = static_cast<double>(end - begin);
+      const double left = begin > when || whole <= 0 ? 1 : static_cast<double>(end - when) / whole;
+      for (const auto& [link, bytes] : transfer_load(evidence, r, transfers[i]).bytes) {
+        if (end >= 0) out.link_bytes[link] = std::max(0.0, out.link_bytes[link] - bytes * left);
+      }
+      if (begin > when) out.transfer_begin[r][i] = -1;
+    }
   }
   return out;
 }

@@ -5,7 +5,7 @@
 //   2. members whose program holds no such call, or fewer calls on that communicator than the
 //      others (they have skipped one and are out of step): they would never have come in time;
 //   3. members that disagree with the others about type or size;
-//   4. links that are down under a call whose members are all there;
+//   4. links that are down under a call whose members are all there, or under a transfer of a rank;
 //   5. else the ranks of a cycle in the waits-for graph (each waits for the next).
 // Ranks that merely wait for those are victims.
 #include <fmt/format.h>
@@ -205,6 +205,25 @@ std::vector<uint32_t> cycle(const std::vector<std::set<uint32_t>>& waits_for) {
   return {};
 }
 
+// Copies and storage that stand on a link that does not come back.
+void add_stuck_transfers(const Evidence& evidence, std::map<std::string, std::string>& links) {
+  const Replayed& replayed = evidence.replayed;
+  for (size_t r = 0; r < replayed.transfer_begin.size(); ++r) {
+    const RankProgram& rank = evidence.program.ranks[r];
+    for (size_t i = 0; i < replayed.transfer_begin[r].size(); ++i) {
+      const traces::Transfer& transfer = rank.transfers[i];
+      if (replayed.transfer_begin[r][i] < 0 || replayed.end[r][transfer.op] >= 0) continue;
+      const ShapeLoad load = transfer_load(evidence, r, transfer);
+      for (const Outage& outage : evidence.schedule.outages) {
+        if (outage.until != Outage::kForever || !(load.on(outage.link) > 0)) continue;
+        links.emplace(
+            evidence.links[outage.link].name,
+            fmt::format("is down under a {} of rank {}", name_of(transfer.way), rank.rank));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 Nanos last_progress(const Evidence& evidence) {
@@ -305,6 +324,7 @@ void fill_hang(const Evidence& evidence, pb::Outcome& out) {
       }
     }
   }
+  add_stuck_transfers(evidence, links);
   if (blamed.empty() && links.empty()) {
     for (uint32_t r : cycle(waits_for)) {
       blamed.emplace(evidence.program.ranks[r].rank, "waits in a cycle of ranks");

@@ -10,30 +10,57 @@ double ShapeLoad::on(LinkId link) const {
   return at != bytes.end() && at->first == link ? at->second : 0;
 }
 
+namespace {
+
+void fill_load(const CallTraffic& traffic, ShapeLoad& out) {
+  out.latency = traffic.latency;
+  auto& bytes = out.bytes;
+  for (const FlowLoad& flow : traffic.flows) {
+    for (const LinkWeight& use : flow.links) bytes.emplace_back(use.link, flow.bytes * use.weight);
+  }
+  std::sort(bytes.begin(), bytes.end());
+  size_t n = 0;
+  for (const auto& [link, load] : bytes) {
+    if (n > 0 && bytes[n - 1].first == link) {
+      bytes[n - 1].second += load;
+    } else {
+      bytes[n++] = {link, load};
+    }
+  }
+  bytes.resize(n);
+}
+
+}  // namespace
+
 std::vector<ShapeLoad> shape_loads(const Evidence& evidence) {
   std::vector<ShapeLoad> out(evidence.replayed.shapes.size());
   for (size_t s = 0; s < out.size(); ++s) {
     const Replayed::Shape& shape = evidence.replayed.shapes[s];
-    const auto traffic = evidence.traffic(shape.call, shape.member);
-    if (!traffic) continue;  // the replay would not have begun
-    out[s].latency = traffic->latency;
-    std::vector<std::pair<LinkId, double>>& bytes = out[s].bytes;
-    for (const FlowLoad& flow : traffic->flows) {
-      for (const LinkWeight& use : flow.links)
-        bytes.emplace_back(use.link, flow.bytes * use.weight);
-    }
-    std::sort(bytes.begin(), bytes.end());
-    size_t n = 0;
-    for (const auto& [link, load] : bytes) {
-      if (n > 0 && bytes[n - 1].first == link) {
-        bytes[n - 1].second += load;
-      } else {
-        bytes[n++] = {link, load};
-      }
-    }
-    bytes.resize(n);
+    // An error here would have kept the replay from beginning.
+    const auto traffic = evidence.options.traffic(shape.call, shape.member);
+    if (traffic) fill_load(*traffic, out[s]);
   }
   return out;
+}
+
+ShapeLoad transfer_load(const Evidence& evidence, size_t rank, const traces::Transfer& transfer) {
+  ShapeLoad out;
+  if (!evidence.options.transfer) return out;
+  const auto traffic = evidence.options.transfer(rank, transfer);
+  if (traffic && *traffic) fill_load(**traffic, out);
+  return out;
+}
+
+LinkId bottleneck_of(const Evidence& evidence, const ShapeLoad& load) {
+  LinkId found = platforms::kNoLink;
+  double slowest = 0;
+  for (const auto& [link, bytes] : load.bytes) {
+    const double time = bytes / evidence.options.capacity[link];
+    if (!(time > slowest)) continue;
+    slowest = time;
+    found = link;
+  }
+  return found;
 }
 
 }  // namespace rehearse::sim

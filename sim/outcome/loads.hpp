@@ -15,6 +15,12 @@ struct ShapeLoad {
   [[nodiscard]] double on(LinkId link) const;
 };
 
+// Of one transfer of a rank; empty when it takes its recorded time.
+[[nodiscard]] ShapeLoad transfer_load(const Evidence& evidence, size_t rank,
+                                      const traces::Transfer& transfer);
+// The link that bounds it; kNoLink: none.
+[[nodiscard]] LinkId bottleneck_of(const Evidence& evidence, const ShapeLoad& load);
+
 // By index into Replayed::shapes.
 [[nodiscard]] std::vector<ShapeLoad> shape_loads(const Evidence& evidence);
 

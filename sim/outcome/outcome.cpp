@@ -62,7 +62,7 @@ pb::Outcome make_outcome(const Scenario& scenario, const Evidence& whole) {
   for (const std::string& patch : scenario.applied) out.add_patches(patch);
   const Ending ending = fill_ending(scenario, whole, out);
   const Evidence cut{whole.program, whole.names,   ending.replayed, whole.models,
-                     whole.links,   whole.traffic, whole.schedule};
+                     whole.links,   whole.options, whole.schedule};
   const Evidence& evidence = ending.ended ? cut : whole;
   out.set_end_ns(ending.ended ? ending.when : evidence.replayed.end_time);
   const std::vector<Nanos> ends = step_ends(evidence);

@@ -21,8 +21,8 @@ struct Evidence {
   const Replayed& replayed;
   const std::vector<CommunicatorModel>& models;  // by communicator
   const platforms::Links& links;
-  const TrafficOf& traffic;  // as the replay had it
-  const Schedule& schedule;  // what changed on the way
+  const ReplayOptions& options;  // as the replay had them
+  const Schedule& schedule;      // what changed on the way
 };
 
 // When each step had ended on all ranks; the first entry is when the work before the first step

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same run with some of it taking no time: operations keep their order, edges and the time they took, transfers
-// take as long as they did, and ranks meet anew. No fabric: shares of links stay as they were, so the answer is what
-// could be saved at most by that change alone. O(operations + edges) per question.
+// The same run with some of it taking no time: replayed again, so that ranks meet anew, links are shared anew and
+// kernels that no longer run beside a waiting collective go at their full rate. On the plain solver
+// (make_reference_fabric), because SimGrid allows one run per process; both agree to rounding. One replay per
+// question.
 #pragma once
 
 #include <functional>
@@ -17,14 +18,15 @@ class Retimed {
 
   struct Without {
     std::function<bool(size_t rank, OpId op)> operation;  // own work that takes no time
-    std::function<bool(uint32_t meeting)> transfer;       // meetings whose transfer takes no time
+    std::function<bool(const traces::Call& call)> call;   // whose data moves in no time
+    LinkId link = platforms::kNoLink;  // a wire, both directions, that never holds anything up
   };
-  // When the run would end.
-  [[nodiscard]] Nanos end(const Without& without) const;
+  // Mean time of a step, of the whole run when it has no steps; -1: it would not end.
+  [[nodiscard]] Nanos step(const Without& without);
 
  private:
   const Evidence& evidence_;
-  std::vector<std::vector<Nanos>> own_;  // gap and duration each operation really took
+  traces::Program program_;  // to change and change back
 };
 
 }  // namespace rehearse::sim

@@ -12,8 +12,8 @@ namespace {
 constexpr size_t kLinksShown = 64;
 constexpr int kSlices = 50;
 
-// What the calls put on the links that are shown, slice by slice of the run: each call spreads its bytes evenly over
-// the time in which it moved them.
+// What calls and transfers put on the links that are shown, slice by slice of the run: each spreads its bytes evenly
+// over the time in which it moved them.
 void fill_over_time(const Evidence& evidence, const std::vector<std::pair<double, LinkId>>& used,
                     pb::Outcome& out) {
   const Replayed& replayed = evidence.replayed;
@@ -32,19 +32,36 @@ void fill_over_time(const Evidence& evidence, const std::vector<std::pair<double
     }
   }
   std::vector<std::vector<double>> bytes(used.size(), std::vector<double>(kSlices, 0));
-  for (size_t id = 0; id < replayed.meetings.size(); ++id) {
-    const Meeting& meeting = replayed.meetings[id];
-    const uint32_t shape = replayed.shape_of[id];
-    if (meeting.end < 0 || shape == UINT32_MAX || loads[shape].empty()) continue;
-    const auto end = static_cast<double>(meeting.end);
-    const auto from = std::min(static_cast<double>(meeting.last_arrival + latency[shape]), end - 1);
+  const auto spread = [&](double from, double end,
+                          const std::vector<std::pair<size_t, double>>& on) {
+    if (on.empty()) return;
+    from = std::min(from, end - 1);
     const int first = std::clamp(static_cast<int>(from / slice), 0, kSlices - 1);
     const int last = std::clamp(static_cast<int>(end / slice), first, kSlices - 1);
     for (int s = first; s <= last; ++s) {
       const double part =
           std::max(0.0, std::min(end, (s + 1) * slice) - std::max(from, s * slice)) / (end - from);
-      for (const auto& [row, load] : loads[shape])
-        bytes[row][static_cast<size_t>(s)] += load * part;
+      for (const auto& [row, load] : on) bytes[row][static_cast<size_t>(s)] += load * part;
+    }
+  };
+  for (size_t id = 0; id < replayed.meetings.size(); ++id) {
+    const Meeting& meeting = replayed.meetings[id];
+    const uint32_t shape = replayed.shape_of[id];
+    if (meeting.end < 0 || shape == UINT32_MAX) continue;
+    spread(static_cast<double>(meeting.last_arrival + latency[shape]),
+           static_cast<double>(meeting.end), loads[shape]);
+  }
+  for (size_t r = 0; r < replayed.transfer_begin.size(); ++r) {
+    const auto& transfers = evidence.program.ranks[r].transfers;
+    for (size_t i = 0; i < replayed.transfer_begin[r].size(); ++i) {
+      const Nanos begin = replayed.transfer_begin[r][i];
+      const Nanos end = replayed.end[r][transfers[i].op];
+      if (begin < 0 || end < 0) continue;
+      std::vector<std::pair<size_t, double>> on;
+      for (const auto& [link, load] : transfer_load(evidence, r, transfers[i]).bytes) {
+        if (const auto at = rows.find(link); at != rows.end()) on.emplace_back(at->second, load);
+      }
+      spread(static_cast<double>(begin), static_cast<double>(end), on);
     }
   }
   for (size_t i = 0; i < used.size(); ++i) {

@@ -27,6 +27,9 @@ class Stage {
   virtual void set_gpu_speed(size_t rank, double speed) = 0;
   // The rank is no more: its lanes stop where they are, calls that it is in never end.
   virtual void stop_rank(size_t rank) = 0;
+  // Since when the first of the job's calls that cross the link has been moving data, or tried to;
+  // -1: none does.
+  [[nodiscard]] virtual Nanos crossing_since(LinkId link) const = 0;
   // No lane can go on by itself and no flow of the job is in flight: only directors' timers are
   // left.
   [[nodiscard]] virtual bool idle() const = 0;

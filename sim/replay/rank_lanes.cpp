@@ -18,11 +18,16 @@ constexpr double kFullShare = 65535;  // of RankProgram::overlap
 }  // namespace
 
 RankLanes::RankLanes(const RankProgram& program, std::vector<Nanos>& end, bool rated,
-                     double beside_rate)
-    : program_(program), end_(end), lanes_(program.lanes.size()), beside_rate_(beside_rate) {
+                     double beside_rate, std::span<const OpId> stops)
+    : program_(program),
+      end_(end),
+      stops_(stops),
+      lanes_(program.lanes.size()),
+      beside_rate_(beside_rate) {
   std::vector<uint32_t> calls(lanes_.size(), 0);
   if (rated) {
     for (OpId op : program.call_op) ++calls[lane_of(op)];
+    for (OpId op : stops) ++calls[lane_of(op)];
   }
   for (uint32_t l = 0; l < lanes_.size(); ++l) {
     Lane& lane = lanes_[l];
@@ -30,10 +35,16 @@ RankLanes::RankLanes(const RankProgram& program, std::vector<Nanos>& end, bool r
     lane.last = program.lane_begin[l + 1];
     lane.free = program.begin;
     lane.rated = rated && program.on_gpu(l);
-    // A call further down is always waited for: by the other ranks.
+    find_stop(lane);
+    // A call further down is always waited for: by the other ranks. A transfer takes from them.
     lane.target = calls[l] > 0 ? lane.last : lane.cursor;
     rated_ |= lane.rated;
   }
+}
+
+void RankLanes::find_stop(Lane& lane) const {
+  const auto at = std::lower_bound(stops_.begin(), stops_.end(), lane.cursor);
+  lane.stop = at != stops_.end() && *at < lane.last ? *at : UINT32_MAX;
 }
 
 uint32_t RankLanes::lane_of(OpId op) const {
@@ -91,8 +102,9 @@ Nanos RankLanes::ready(OpId op, Nanos free) const {
 }
 
 OpId RankLanes::group_end(const Lane& lane) const {
-  const uint64_t group = program_.calls[program_.call[lane.cursor]].group;
   OpId op = lane.cursor + 1;
+  if (program_.call[lane.cursor] == kNoCall) return op;
+  const uint64_t group = program_.calls[program_.call[lane.cursor]].group;
   if (group == 0) return op;
   while (op < lane.last && program_.call[op] != kNoCall &&
          program_.calls[program_.call[op]].group == group) {
@@ -123,7 +135,7 @@ bool RankLanes::advance_firm(uint32_t l, Nanos now) {
       lane.state = State::kDone;
       return true;
     }
-    if (program_.call[op] != kNoCall) {
+    if (stops_at(lane, op)) {
       lane.state = State::kAtCall;
       at_call_.push_back({l, op, group_end(lane), start});
       return true;
@@ -152,7 +164,7 @@ bool RankLanes::advance_rated(uint32_t l, Nanos limit) {
       start = std::max(start, end_[before]);
     }
     start += program_.gap[op];
-    if (program_.call[op] != kNoCall) {
+    if (stops_at(lane, op)) {
       if (start > kEndOfTime) too_long_ = true;
       lane.state = State::kAtCall;
       at_call_.push_back({l, op, group_end(lane), start});
@@ -209,6 +221,7 @@ void RankLanes::leave(OpId op, Nanos when) {
   lane.free = std::max(lane.free, when);
   if (--lane.open > 0) return;
   while (lane.cursor < lane.last && end_[lane.cursor] >= 0) ++lane.cursor;
+  if (op == lane.stop) find_stop(lane);
   lane.state = State::kRunnable;
 }
 
@@ -236,7 +249,7 @@ void RankLanes::resume_at(uint32_t l, Nanos now) {
   lane.free = lane_free(program_, end_, l, lane.cursor);
   lane.state = State::kRunnable;
   const OpId op = lane.cursor;
-  if (op == lane.last || program_.call[op] != kNoCall) return;
+  if (op == lane.last || stops_at(lane, op)) return;
   for (OpId before : program_.predecessors(op)) {
     if (end_[before] < 0 || end_[before] > now) return;
   }

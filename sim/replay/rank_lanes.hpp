@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "traces/program/program.hpp"
@@ -29,9 +30,11 @@ struct Rate {
 
 class RankLanes {
  public:
-  // `end` has one entry per operation, all -1; both must outlive this.
+  // `end` has one entry per operation, all -1. `stops` are operations that are no calls and whose
+  // end is not known here either, ascending: they are entered and left like calls. All must outlive
+  // this.
   RankLanes(const traces::RankProgram& program, std::vector<Nanos>& end, bool rated,
-            double beside_rate);
+            double beside_rate, std::span<const OpId> stops);
 
   // Advances every lane as far as `now` allows. Lanes that stand at a call they may enter are left
   // in at_call().
@@ -72,6 +75,7 @@ class RankLanes {
     OpId cursor = 0, last = 0;
     OpId target = 0;  // rated lanes: evaluate operations before this one
     OpId waits_for = 0;
+    OpId stop = UINT32_MAX;     // the next of stops_ on this lane
     Nanos free = 0;             // when the operation before the cursor ended
     OpId partial = UINT32_MAX;  // an operation in the middle of which the rate changed,
     Nanos partial_at = 0;       // when,
@@ -91,6 +95,10 @@ class RankLanes {
   [[nodiscard]] double work(OpId op) const;
   [[nodiscard]] double rate_of(OpId op) const;
   [[nodiscard]] OpId group_end(const Lane& lane) const;
+  [[nodiscard]] bool stops_at(const Lane& lane, OpId op) const {
+    return op == lane.stop || program_.call[op] != traces::kNoCall;
+  }
+  void find_stop(Lane& lane) const;
   [[nodiscard]] Nanos ready(OpId op, Nanos free) const;
   // What would end after `now` has not; then the lane stands in the middle of what runs.
   void take_back(uint32_t l, Nanos now);
@@ -98,6 +106,7 @@ class RankLanes {
 
   const traces::RankProgram& program_;
   std::vector<Nanos>& end_;
+  std::span<const OpId> stops_;
   std::vector<Lane> lanes_;
   std::vector<AtCall> at_call_;
   double beside_rate_;

@@ -7,24 +7,18 @@
 #include "sim/replay/agreement.hpp"
 #include "sim/replay/contention.hpp"
 #include "sim/replay/meetings.hpp"
+#include "sim/replay/message_runs.hpp"
 #include "sim/replay/rank_lanes.hpp"
 #include "sim/replay/rooted.hpp"
 #include "sim/replay/shapes.hpp"
+#include "sim/replay/tags.hpp"
+#include "sim/replay/transfers.hpp"
 
 namespace rehearse::sim {
 namespace {
 
 using traces::Program;
 using traces::RankProgram;
-
-// Tags of timers and flows: what for (4 bits), part (28 bits), meeting or rank (32 bits).
-enum class Tag : uint64_t { kWhole, kHop, kMessage, kLateMember, kWake, kDirector, kBegin };
-constexpr uint64_t kMeetingMask = 0xffffffff;
-constexpr uint64_t kPartMask = 0xfffffff;
-
-constexpr uint64_t tag_of(Tag what, uint64_t part, uint64_t id) {
-  return static_cast<uint64_t>(what) << 60 | (part & kPartMask) << 32 | id;
-}
 
 class Evaluator final : public FabricListener, public Stage {
  public:
@@ -35,6 +29,7 @@ class Evaluator final : public FabricListener, public Stage {
   Result<Replayed> run() {
     arrange_meetings(program_, out_);
     RH_TRY(shapes_, declare_shapes(program_, options_, fabric_, out_));
+    RH_TRY(transfers_, Transfers::declare(program_, options_, fabric_, out_));
     if (options_.director != nullptr) {
       options_.director->declare(fabric_);
       fabric_.timer(0, tag_of(Tag::kBegin, 0, 0));
@@ -51,14 +46,14 @@ class Evaluator final : public FabricListener, public Stage {
   // Stage.
   [[nodiscard]] Nanos now() const override { return fabric_.now(); }
   void timer(Nanos when, uint64_t tag) override {
-    fabric_.timer(when, static_cast<uint64_t>(Tag::kDirector) << 60 | tag);
+    fabric_.timer(when, tag_of(Tag::kDirector, 0, 0) | tag);
   }
   bool set_capacity(LinkId link, BytesPerSec capacity) override {
     return fabric_.set_capacity(link, capacity);
   }
   void start_flow(RouteId route, double bytes, uint64_t tag) override {
     ++foreign_flows_;
-    fabric_.start(route, bytes, static_cast<uint64_t>(Tag::kDirector) << 60 | tag);
+    fabric_.start(route, bytes, tag_of(Tag::kDirector, 0, 0) | tag);
   }
   void set_gpu_speed(size_t r, double speed) override {
     lanes_[r].set_rate(now(), {std::max(0.0, speed), lanes_[r].rate().beside});
@@ -72,9 +67,13 @@ class Evaluator final : public FabricListener, public Stage {
       const uint32_t id = out_.meeting_of[r][c];
       out_.meetings[id].halted = true;
       for (Tag what : {Tag::kWhole, Tag::kHop, Tag::kMessage}) {
-        fabric_.halt(uint64_t{0xf} << 60 | kMeetingMask, tag_of(what, 0, id));
+        fabric_.halt(kTagKind | kTagId, tag_of(what, 0, id));
       }
     }
+    fabric_.halt(kTagKind | kTagId, tag_of(Tag::kTransfer, 0, r));
+  }
+  [[nodiscard]] Nanos crossing_since(LinkId link) const override {
+    return sim::crossing_since(out_, shapes_, fabric_, link);
   }
   [[nodiscard]] bool idle() const override {
     return fabric_.in_flight() <= foreign_flows_ &&
@@ -98,7 +97,7 @@ class Evaluator final : public FabricListener, public Stage {
       calls_left_.push_back(rank.calls.size());
       const double beside = rate_beside_calls(rank, out_.meeting_of[r], out_.shape_of, shapes_);
       rated_[r] = beside < 1 || options_.director != nullptr;
-      lanes_.emplace_back(rank, out_.end[r], rated_[r], beside);
+      lanes_.emplace_back(rank, out_.end[r], rated_[r], beside, transfers_.stops(r));
     }
   }
 
@@ -106,6 +105,8 @@ class Evaluator final : public FabricListener, public Stage {
   [[nodiscard]] Nanos shortest_latency() const {
     Nanos shortest = shapes_.empty() ? 0 : shapes_.front().latency;
     for (const DeclaredShape& shape : shapes_) shortest = std::min(shortest, shape.latency);
+    const Nanos transfer = transfers_.shortest_latency();
+    if (transfer >= 0 && (shapes_.empty() || transfer < shortest)) shortest = transfer;
     return std::max<Nanos>(0, shortest);
   }
 
@@ -138,6 +139,10 @@ class Evaluator final : public FabricListener, public Stage {
       if (at.when > now() && (rated_[r] || !all_together(r, at))) continue;
       if (at.when > kEndOfTime) continue;
       lanes_[r].enter(at);
+      if (rank.call[at.first] == traces::kNoCall) {
+        transfers_.arrive(r, at.first, at.when, fabric_);
+        return true;
+      }
       if (rank.on_gpu(at.lane)) {
         resident_[r] += at.past - at.first;
         if (rated_[r]) lanes_[r].set_rate(now(), {lanes_[r].rate().speed, true});
@@ -149,6 +154,7 @@ class Evaluator final : public FabricListener, public Stage {
   }
 
   [[nodiscard]] bool all_together(size_t r, const RankLanes::AtCall& at) const {
+    if (program_.ranks[r].call[at.first] == traces::kNoCall) return false;  // a transfer
     for (OpId op = at.first; op < at.past; ++op) {
       const uint32_t id = out_.meeting_of[r][program_.ranks[r].call[op]];
       if (!shapes_[out_.shape_of[id]].hops.empty()) return false;
@@ -201,7 +207,7 @@ class Evaluator final : public FabricListener, public Stage {
     rooted.arrive(member);
     const std::vector<uint32_t> hops = rooted.take_startable();
     const Nanos start = now() + shape.latency;
-    if (rooted.is_everything(hops) && !options_.messages) {
+    if (rooted.is_everything(hops) && (!options_.messages || !shape.plan.route.empty())) {
       fabric_.timer(start, tag_of(Tag::kWhole, 0, id));
     } else {
       for (uint32_t hop : hops) fabric_.timer(start, tag_of(Tag::kHop, hop, id));
@@ -226,9 +232,8 @@ class Evaluator final : public FabricListener, public Stage {
 
   void on_timer(uint64_t tag) override {
     if ((++events_ & 0xfff) == 0 && reporter_.interrupted()) return fabric_.stop();
-    const auto id = static_cast<uint32_t>(tag & kMeetingMask);
-    const auto part = static_cast<uint32_t>(tag >> 32 & kPartMask);
-    switch (static_cast<Tag>(tag >> 60)) {
+    const uint32_t id = id_of(tag), part = part_of(tag);
+    switch (kind_of(tag)) {
       case Tag::kWhole:
         return start_whole(id);
       case Tag::kHop: {
@@ -241,9 +246,12 @@ class Evaluator final : public FabricListener, public Stage {
       case Tag::kWake:
         return settle(id);
       case Tag::kDirector:
-        return options_.director->on_timer(*this, tag & ~(uint64_t{0xf} << 60));
+        return options_.director->on_timer(*this, tag & ~kTagKind);
       case Tag::kBegin:
         return options_.director->begin(*this);
+      case Tag::kTransfer:
+        if (!lanes_[id].stopped() && transfers_.start(tag, fabric_, out_)) end_transfer(tag);
+        return;
       case Tag::kMessage:
         return;  // flows only
     }
@@ -253,7 +261,7 @@ class Evaluator final : public FabricListener, public Stage {
     Meeting& meeting = out_.meetings[id];
     if (meeting.halted) return;
     const DeclaredShape& shape = shapes_[out_.shape_of[id]];
-    if (!shape.plan.route.empty()) return start_messages(id, shape.plan);
+    if (!shape.plan.route.empty()) return messages_.start(id, shape.plan, fabric_);
     meeting.flows_left = static_cast<uint32_t>(shape.flows.size());
     if (meeting.flows_left == 0) return whole_ended(id);
     for (const auto& [route, bytes] : shape.flows) {
@@ -261,47 +269,33 @@ class Evaluator final : public FabricListener, public Stage {
     }
   }
 
-  void start_messages(uint32_t id, const DeclaredPlan& plan) {
-    out_.meetings[id].flows_left = static_cast<uint32_t>(plan.route.size());
-    waits_[id] = plan.waits;
-    for (uint32_t m = 0; m < plan.route.size(); ++m) {
-      if (plan.waits[m] == 0) start_message(id, plan, m);
-    }
-  }
-
-  void start_message(uint32_t id, const DeclaredPlan& plan, uint32_t m) {
-    fabric_.start(plan.route[m], plan.bytes[m], tag_of(Tag::kMessage, m, id));
-  }
-
-  void message_ended(uint32_t id, uint32_t m) {
-    const DeclaredPlan& plan = shapes_[out_.shape_of[id]].plan;
-    std::vector<uint32_t>& waits = waits_[id];
-    for (uint32_t i = plan.next_begin[m]; i < plan.next_begin[m + 1]; ++i) {
-      if (--waits[plan.next[i]] == 0) start_message(id, plan, plan.next[i]);
-    }
-    if (--out_.meetings[id].flows_left > 0) return;
-    waits_.erase(id);
-    whole_ended(id);
+  void end_transfer(uint64_t tag) {
+    lanes_[id_of(tag)].leave(transfers_.operation(tag), now());
+    settle(id_of(tag));
   }
 
   void on_flow_end(uint64_t tag) override {
-    const auto id = static_cast<uint32_t>(tag & kMeetingMask);
-    switch (static_cast<Tag>(tag >> 60)) {
+    const uint32_t id = id_of(tag), part = part_of(tag);
+    switch (kind_of(tag)) {
       case Tag::kWhole:
         if (--out_.meetings[id].flows_left == 0) whole_ended(id);
         return;
       case Tag::kHop:
         // Gone when only members that the program does not hold were left.
         if (const auto at = rooted_.find(id); at != rooted_.end()) {
-          at->second.hop_ended(static_cast<uint32_t>(tag >> 32 & kPartMask));
+          at->second.hop_ended(part);
           leave_those_who_may(id);
         }
         return;
       case Tag::kMessage:
-        return message_ended(id, static_cast<uint32_t>(tag >> 32 & kPartMask));
+        if (messages_.ended(id, shapes_[out_.shape_of[id]].plan, part, fabric_)) whole_ended(id);
+        return;
+      case Tag::kTransfer:
+        if (transfers_.flow_ended(tag)) end_transfer(tag);
+        return;
       case Tag::kDirector:
         --foreign_flows_;
-        return options_.director->on_flow_end(*this, tag & ~(uint64_t{0xf} << 60));
+        return options_.director->on_flow_end(*this, tag & ~kTagKind);
       default:
         return;
     }
@@ -382,10 +376,11 @@ class Evaluator final : public FabricListener, public Stage {
   Reporter& reporter_;
   std::vector<RankLanes> lanes_;
   std::vector<DeclaredShape> shapes_;
-  std::unordered_map<uint32_t, RootedCall> rooted_;            // by meeting, while it goes on
-  std::unordered_map<uint32_t, std::vector<uint32_t>> waits_;  // by meeting in messages: of each
-  std::vector<Nanos> wake_;                                    // by rank: timer that is set
-  std::vector<uint64_t> resident_;                             // by rank: calls on its streams
+  Transfers transfers_;
+  MessageRuns messages_;
+  std::unordered_map<uint32_t, RootedCall> rooted_;  // by meeting, while it goes on
+  std::vector<Nanos> wake_;                          // by rank: timer that is set
+  std::vector<uint64_t> resident_;                   // by rank: calls on its streams
   std::vector<uint64_t> calls_left_;
   std::vector<bool> rated_, ended_;
   Replayed out_;

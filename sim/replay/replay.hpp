@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timeline evaluator: replays a program on a fabric. Operations of fixed duration need no
 // simulator: the lanes of a rank are evaluated among themselves (rank_lanes.hpp) until they reach
-// something shared, a call. Calls meet by (communicator, sequence), send and recv by (communicator,
+// something shared: a call, or a transfer (transfers.hpp). Calls meet by (communicator, sequence), send and recv by (communicator,
 // pair, sequence).
 //
 // Who may leave when:
@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -76,6 +77,9 @@ struct Replayed {
   // The calls of meeting m are calls_of[calls_begin[m] .. calls_begin[m + 1]), by rank.
   std::vector<uint32_t> calls_begin;
   std::vector<MeetingCall> calls_of;
+  // By position and index into RankProgram::transfers: when its bytes began to move; -1: never, or it
+  // took its recorded time.
+  std::vector<std::vector<Nanos>> transfer_begin;
   bool completed = false;
   Nanos end_time = 0;              // of the last thing that happened
   std::vector<double> link_bytes;  // by LinkId
@@ -117,10 +121,17 @@ struct GpuShare {
 // The same call as its messages.
 using MessagesOf = std::function<Result<MessagePlan>(const traces::Call& call, uint32_t member)>;
 
+// A transfer of the rank at a position in Program::ranks; nullopt: it takes its recorded time.
+using TransferOf = std::function<Result<std::optional<CallTraffic>>(
+    size_t rank, const traces::Transfer& transfer)>;
+
 struct ReplayOptions {
   TrafficOf traffic;
+  TransferOf transfer;                    // unset: all take their recorded time
   MessagesOf messages;                    // set: every message is a flow (fidelity step)
   std::span<const BytesPerSec> capacity;  // by LinkId, for naming bottlenecks
+  // Calls whose data moves in no time, for "what if"; members still meet and hold their channels.
+  std::function<bool(const traces::Call& call)> instant;
   // By position in Program::ranks; empty: collectives do not slow kernels.
   std::vector<GpuShare> gpus;
   Director* director = nullptr;

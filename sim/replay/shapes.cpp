@@ -35,9 +35,11 @@ class Declarer {
       if (!fresh) continue;
       RH_TRY(const CallTraffic traffic, options_.traffic(call, member));
       add(call, member, traffic);
-      if (!options_.messages) continue;
+      if (!options_.messages || is_instant(call)) continue;
       RH_TRY(const MessagePlan plan, options_.messages(call, member));
       shapes_.back().plan = declare_plan(plan, call.communicator);
+      // Messages fill their pipeline themselves.
+      if (!plan.messages.empty()) shapes_.back().latency -= traffic.fill;
     }
     return std::move(shapes_);
   }
@@ -55,6 +57,10 @@ class Declarer {
     }
     call.bytes_in = call.bytes_out = std::max(call.bytes_in, call.bytes_out);
     return {call, static_cast<uint32_t>(std::max(0, self))};
+  }
+
+  [[nodiscard]] bool is_instant(const traces::Call& call) const {
+    return options_.instant && options_.instant(call);
   }
 
   RouteId route(const FlowLoad& flow, uint32_t communicator) {
@@ -93,6 +99,11 @@ class Declarer {
       shape.hops.push_back({hop.from, hop.to, route(hop.load, call.communicator), hop.load.bytes});
     }
     contend(call, traffic, slowest, shape);
+    if (is_instant(call)) {
+      shape.latency = 0;
+      shape.flows.clear();
+      for (DeclaredHop& hop : shape.hops) hop.bytes = 0;
+    }
     shapes_.push_back(std::move(shape));
     out_.shapes.push_back(std::move(report));
   }
@@ -146,6 +157,23 @@ class Declarer {
 };
 
 }  // namespace
+
+Nanos crossing_since(const Replayed& replayed, std::span<const DeclaredShape> shapes,
+                     const Fabric& fabric, LinkId link) {
+  Nanos since = -1;
+  for (size_t id = 0; id < replayed.meetings.size(); ++id) {
+    const Meeting& meeting = replayed.meetings[id];
+    if (meeting.arrived < meeting.expected || meeting.end >= 0 || meeting.mismatch) continue;
+    const DeclaredShape& shape = shapes[replayed.shape_of[id]];
+    const Nanos began = meeting.last_arrival + shape.latency;
+    if (began > fabric.now() || (since >= 0 && since <= began)) continue;
+    if (std::any_of(shape.flows.begin(), shape.flows.end(),
+                    [&](const auto& flow) { return fabric.crosses(flow.first, link); })) {
+      since = began;
+    }
+  }
+  return since;
+}
 
 Result<std::vector<DeclaredShape>> declare_shapes(const traces::Program& program,
                                                   const ReplayOptions& options, Fabric& fabric,

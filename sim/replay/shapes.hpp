@@ -39,6 +39,10 @@ struct DeclaredShape {
   double memory_share = 0;  // of a GPU's memory bandwidth that it takes when alone
 };
 
+// Since when the first of the calls in flight over a link has been moving data; -1: there is none.
+[[nodiscard]] Nanos crossing_since(const Replayed& replayed, std::span<const DeclaredShape> shapes,
+                                   const Fabric& fabric, LinkId link);
+
 // Fills `shape_of` and `shapes` of `out`; `out.meetings` must be arranged.
 [[nodiscard]] Result<std::vector<DeclaredShape>> declare_shapes(const traces::Program& program,
                                                                 const ReplayOptions& options,

@@ -28,6 +28,7 @@ class Rebuilder {
     out_.inferred_edges = static_cast<uint64_t>(
         std::count(out_.edge_inferred.begin(), out_.edge_inferred.end(), true));
     add_calls();
+    add_transfers();
     for (size_t l = 0; l < plan_.steps.size(); ++l) {
       for (size_t at : plan_.steps[l])
         out_.step_begin.push_back(out_.lane_begin[l] + static_cast<OpId>(at));
@@ -108,13 +109,25 @@ class Rebuilder {
         add_call(op, call);
       }
     }
+  }
+
+  void add_transfers() {
+    for (const auto& places : place_) {
+      for (traces::Transfer transfer : rank_.transfers) {
+        transfer.op = places[transfer.op];
+        if (transfer.op != Planned::kFresh) out_.transfers.push_back(transfer);
+      }
+    }
     for (size_t l = 0; l < plan_.lanes.size(); ++l) {
       for (size_t i = 0; i < plan_.lanes[l].size(); ++i) {
         const Planned& op = plan_.lanes[l][i];
-        if (op.source != Planned::kFresh || !plan_.fresh[op.copy].calls) continue;
-        add_call(out_.lane_begin[l] + static_cast<OpId>(i), plan_.fresh[op.copy].call);
+        if (op.source != Planned::kFresh || !plan_.fresh[op.copy].transfer) continue;
+        out_.transfers.push_back(*plan_.fresh[op.copy].transfer);
+        out_.transfers.back().op = out_.lane_begin[l] + static_cast<OpId>(i);
       }
     }
+    std::sort(out_.transfers.begin(), out_.transfers.end(),
+              [](const traces::Transfer& a, const traces::Transfer& b) { return a.op < b.op; });
   }
 
   const RankProgram& rank_;
@@ -142,6 +155,19 @@ Result<void> check_operations(traces::RankId rank, size_t operations) {
   if (operations <= kMostOperations) return {};
   return fail(Code::kLimit, "the program would have more than a billion operations per rank",
               "rank " + std::to_string(rank), "use a smaller factor");
+}
+
+int main_thread(const RankProgram& rank, uint32_t steps) {
+  int found = -1;
+  OpId most = 0;
+  for (traces::LaneId l = 0; l < rank.lanes.size(); ++l) {
+    if (rank.on_gpu(l)) continue;
+    const OpId* begin = &rank.step_begin[l * (steps + 1)];
+    if (begin[steps] - begin[0] <= most) continue;
+    most = begin[steps] - begin[0];
+    found = static_cast<int>(l);
+  }
+  return found;
 }
 
 Plan plan_of(const RankProgram& rank, uint32_t steps) {

@@ -3,6 +3,7 @@
 // more than once, some new. Edges, calls and steps follow. O(operations of the plan + their edges).
 #pragma once
 
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -24,9 +25,8 @@ struct FreshOp {
   uint32_t name = 0;
   Nanos gap = 0;
   Nanos duration = 0;
-  bool calls = false;  // it makes `call`
-  traces::Call call;
   std::vector<traces::OpId> after;
+  std::optional<traces::Transfer> transfer;  // it moves these bytes; `op` is filled in
 };
 
 struct Plan {
@@ -47,6 +47,9 @@ struct Plan {
 
 // kLimit when a rank would have more operations than ids.
 [[nodiscard]] Result<void> check_operations(traces::RankId rank, size_t operations);
+
+// The host thread that does most of the steps, the one that would load and save; -1: none works in them.
+[[nodiscard]] int main_thread(const traces::RankProgram& rank, uint32_t steps);
 
 // The plan that changes nothing.
 [[nodiscard]] Plan plan_of(const traces::RankProgram& rank, uint32_t steps);

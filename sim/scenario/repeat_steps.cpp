@@ -67,6 +67,7 @@ class StepRepeater {
     out.lane_begin.push_back(repeat->size());
     place_steps(out);
     repeat_calls(*repeat, out);
+    repeat_transfers(*repeat, out);
     out.inferred_edges = rank_.inferred_edges * factor_;
     // Known of what was recorded only.
     out.call_split.clear();
@@ -155,6 +156,20 @@ class StepRepeater {
         }
       }
     }
+  }
+
+  void repeat_transfers(const Repeat& repeat, RankProgram& out) const {
+    out.transfers.clear();
+    for (const traces::Transfer& transfer : rank_.transfers) {
+      const Part part = part_of(transfer.op);
+      const uint32_t last = part == kBefore ? 0 : factor_ - 1;
+      for (uint32_t copy = part == kAfter ? last : 0; copy <= last; ++copy) {
+        out.transfers.push_back(transfer);
+        out.transfers.back().op = repeat.place(transfer.op, copy);
+      }
+    }
+    std::sort(out.transfers.begin(), out.transfers.end(),
+              [](const traces::Transfer& a, const traces::Transfer& b) { return a.op < b.op; });
   }
 
   const RankProgram& rank_;

@@ -115,6 +115,13 @@ Result<RankProgram*> find_rank(traces::Program& program, uint32_t rank, const ch
   return &program.ranks[static_cast<size_t>(at)];
 }
 
+uint32_t storage_index(traces::Program& program, const std::string& name) {
+  const auto at = std::find(program.storages.begin(), program.storages.end(), name);
+  const auto index = static_cast<uint32_t>(at - program.storages.begin());
+  if (at == program.storages.end()) program.storages.push_back(name);
+  return index;
+}
+
 Result<void> require(bool given, const char* transform, const char* parameter) {
   if (given) return {};
   return fail(Code::kBadInput, fmt::format("{} is missing", parameter), transform,
@@ -134,6 +141,10 @@ Result<void> transform(traces::Program& program, const pb::Patch& patch) {
       return repeat_steps(program, patch.steps().factor());
     case pb::Patch::kWriteCheckpoint:
       return write_checkpoint(program, patch.write_checkpoint());
+    case pb::Patch::kReadCheckpoint:
+      return read_checkpoint(program, patch.read_checkpoint());
+    case pb::Patch::kLoadData:
+      return load_data(program, patch.load_data());
     case pb::Patch::kEndEarly:
       return end_early(program, patch.end_early());
     case pb::Patch::kExtraCollective:

@@ -3,6 +3,8 @@
 // program and its parameters and edits the operations of the ranks it names.
 #pragma once
 
+#include <string>
+
 #include "base/error.hpp"
 #include "sim/proto/patch.pb.h"
 #include "traces/program/program.hpp"
@@ -20,6 +22,8 @@ constexpr Nanos kLongestPause = 31'536'000'000'000'000;  // a year
 [[nodiscard]] Result<void> pause_rank(traces::Program& program, const pb::PauseRank& how);
 [[nodiscard]] Result<void> write_checkpoint(traces::Program& program,
                                             const pb::WriteCheckpoint& how);
+[[nodiscard]] Result<void> read_checkpoint(traces::Program& program, const pb::ReadCheckpoint& how);
+[[nodiscard]] Result<void> load_data(traces::Program& program, const pb::LoadData& how);
 
 [[nodiscard]] Result<void> end_early(traces::Program& program, const pb::EndEarly& how);
 [[nodiscard]] Result<void> extra_collective(traces::Program& program,
@@ -39,6 +43,8 @@ constexpr Nanos kLongestPause = 31'536'000'000'000'000;  // a year
 // kBadInput with the ranks there are when the program has no such rank; `patch` names the transform.
 [[nodiscard]] Result<traces::RankProgram*> find_rank(traces::Program& program, uint32_t rank,
                                                      const char* patch);
+// Index of a storage's name in Program::storages, which may gain it.
+[[nodiscard]] uint32_t storage_index(traces::Program& program, const std::string& name);
 // Parameters without a sensible default have to be given.
 [[nodiscard]] Result<void> require(bool given, const char* transform, const char* parameter);
 

@@ -8,6 +8,7 @@
 //   Linux     tcp_retries2 = 15, which is 924.6 s with the shortest retransmission timeout (ip-sysctl.rst)
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -47,8 +48,8 @@ struct NetworkTimers {
   Nanos connect = 0;      // all tries of a socket to connect: sleep * (1 + 2 + ... + retries)
   int connect_tries = 0;  // retries of it
   Nanos tcp = 0;          // an established connection without an answer
-  // From the first lost packet to the error; 0: never.
-  [[nodiscard]] Nanos ib_total() const { return ib_timeout * ib_retries; }
+  // From the first lost packet to the error; 0: never. Without retries the first timeout is the error.
+  [[nodiscard]] Nanos ib_total() const { return ib_timeout * std::max(1, ib_retries); }
 };
 
 struct RankTimers {

@@ -151,17 +151,25 @@ TEST_CASE("eight GPUs behind one card get an eighth of it each", "[sim][analytic
 }
 
 TEST_CASE("a pipeline's bubble is (p-1)/(v m) of its work", "[sim][analytic]") {
-  // p stages, v chunks of the model per stage, m micro-batches: one kernel of 1 ms each, passed on
-  // from stage to stage. A stage works without pause once it has begun.
-  const std::vector<std::array<uint32_t, 3>> cases = {{4, 1, 8}, {4, 2, 8}, {2, 1, 2}, {3, 3, 6}};
+  // p stages, v chunks of the model on each, m micro-batches, a kernel of 1 ms for each chunk and micro-batch. Stages
+  // take p micro-batches through all chunks, then the next p (interleaved); the last stage hands over to the first.
+  const std::vector<std::array<uint32_t, 3>> cases = {
+      {4, 1, 8}, {4, 2, 8}, {2, 1, 2}, {3, 3, 6}, {8, 4, 16}};
   for (const auto& one : cases) {
     const uint32_t p = one[0], v = one[1], m = one[2];
     CAPTURE(p, v, m);
     SmallTrace small(p);
-    for (uint32_t i = 0; i < v * m; ++i) {
+    // Written down in the order in which it can be done: stage s is s slots behind the first.
+    for (uint32_t slot = 0; slot < v * m + p - 1; ++slot) {
+      const auto works = [&](uint32_t stage) { return slot >= stage && slot - stage < v * m; };
       for (uint32_t stage = 0; stage < p; ++stage) {
-        small.kernel(stage, 1000 * kUs);
+        if (works(stage)) small.kernel(stage, 1000 * kUs);
+      }
+      for (uint32_t stage = 0; stage < p; ++stage) {
+        if (!works(stage)) continue;
+        const uint32_t chunk = (slot - stage) / p % v;
         if (stage + 1 < p) small.send(stage, stage + 1, 4);
+        if (stage + 1 == p && chunk + 1 < v) small.send(stage, 0, 4);
       }
     }
     auto program = traces::build_program(small.trace());

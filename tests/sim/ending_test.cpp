@@ -89,6 +89,35 @@ TEST_CASE("the watchdog blames the rank that is late, not those that wait", "[si
   CHECK(ended.step_time_ns().each_size() == 1);
 }
 
+TEST_CASE("the heartbeat ends what an abort does not", "[sim][ending]") {
+  const std::string skip = "skip-collective: {rank: 5, nth: 3}";
+  const auto first = [](const pb::Outcome& outcome, const char* timer) -> Nanos {
+    for (const pb::TimerEvent& event : outcome.timers()) {
+      if (event.timer() == timer) return event.time_ns();
+    }
+    return -1;
+  };
+  // Mode 1 aborts the communicators, which may get stuck: dump and heartbeat come on top.
+  const pb::Outcome plain = run_job16({"launch.env.TORCH_NCCL_ASYNC_ERROR_HANDLING=1", skip});
+  const Nanos watchdog = first(plain, "watchdog");
+  CHECK(watchdog > 600 * kSecond);
+  CHECK(first(plain, "heartbeat") == watchdog + (15 + 480) * kSecond);
+  const pb::Outcome set =
+      run_job16({"launch.env.TORCH_NCCL_ASYNC_ERROR_HANDLING=1",
+                 "launch.env.TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=60",
+                 "launch.env.TORCH_NCCL_DUMP_ON_TIMEOUT=0", "launch.collective_timeout=90s", skip});
+  CHECK(first(set, "watchdog") == watchdog - 510 * kSecond);
+  CHECK(first(set, "heartbeat") == first(set, "watchdog") + 60 * kSecond);
+  const pb::Outcome off = run_job16({"launch.env.TORCH_NCCL_ASYNC_ERROR_HANDLING=1",
+                                     "launch.env.TORCH_NCCL_ENABLE_MONITORING=0", skip});
+  CHECK(first(off, "heartbeat") == -1);
+  // With blocking waits it is the host that raises.
+  const pb::Outcome raised = run_job16({"launch.env.TORCH_NCCL_BLOCKING_WAIT=1", skip});
+  REQUIRE(raised.timers_size() > 0);
+  CHECK(raised.timers(0).action() == "raise");
+  CHECK(raised.timers(0).time_ns() == watchdog);
+}
+
 TEST_CASE("Horovod warns of a stall and shuts down when told to", "[sim][ending]") {
   const std::string skip = "skip-collective: {rank: 7, nth: 2}";
   const pb::Outcome warned = run_job16({"launch.framework=horovod", skip});

@@ -52,34 +52,33 @@ TEST_CASE("a run timed again with nothing left out takes as long", "[sim][outcom
         [&](Reporter& inner) -> Result<std::string> {
           std::string text;
           auto done = sim::replay_here(scenario, inner, [&](const sim::Evidence& evidence) {
-            Nanos last = 0;
-            for (const auto& ends : evidence.replayed.end) {
-              for (Nanos end : ends) last = std::max(last, end);
-            }
-            text = std::to_string(sim::Retimed(evidence).end({}) - last);
+            pb::StepTimes times;
+            sim::fill_step_times(sim::step_ends(evidence), times);
+            text = std::to_string(sim::Retimed(evidence).step({}) - times.mean());
           });
           if (!done) return tl::unexpected(done.error());
           return text;
         },
         silent);
     if (!answer) FAIL(answer.error().message());
-    CHECK(*answer == "0");
+    // Two solvers: a nanosecond of rounding for each of some hundred calls in a row.
+    CHECK(std::abs(std::stoll(*answer)) < 1000);
   }
 }
 
+// All ranks alike: without the slow one a step is what it would be if it had never been slow.
 TEST_CASE("without a slow rank a step is shorter by what it cost", "[sim][outcome]") {
-  const sim::Scenario healthy = shipped("ddp-16");
+  const sim::Scenario healthy = synth_ddp(16);
   sim::Scenario slow = healthy;
   REQUIRE(change(slow, "slow-rank: {rank: 6, slowdown: 2.0}"));
   const pb::Outcome outcome = run(slow);
   const int64_t cost = outcome.step_time_ns().mean() - run(healthy).step_time_ns().mean();
+  REQUIRE(cost > 1'000'000);
   const pb::CriticalPath& path = outcome.critical_path();
   REQUIRE(path.ranks_size() > 0);
   CHECK(path.ranks(0).name() == "rank 6");
   REQUIRE(path.ranks(0).has_saving_ns());
-  // Kernels that ran beside a waiting collective keep the time they took: not all of it comes back.
-  CHECK(path.ranks(0).saving_ns() > cost * 7 / 10);
-  CHECK(path.ranks(0).saving_ns() < outcome.step_time_ns().mean());
+  CHECK(std::abs(path.ranks(0).saving_ns() - cost) < 1000);
   for (const pb::Blame& row : path.operations()) {
     REQUIRE(row.has_saving_ns());
     CHECK(row.saving_ns() >= 0);
@@ -88,6 +87,20 @@ TEST_CASE("without a slow rank a step is shorter by what it cost", "[sim][outcom
   double share = 0;
   for (const pb::Blame& row : path.operations()) share += row.share();
   CHECK(share <= 1.0 + 1e-9);
+}
+
+TEST_CASE("without a slow card a step is shorter by what it cost", "[sim][outcome]") {
+  const sim::Scenario healthy = synth_ddp(16);
+  sim::Scenario slow = healthy;
+  REQUIRE(change(slow, "platform.nodes[1].nics[2].bandwidth=5Gbps"));
+  const pb::Outcome outcome = run(slow);
+  const int64_t cost = outcome.step_time_ns().mean() - run(healthy).step_time_ns().mean();
+  REQUIRE(cost > 1'000'000);
+  const pb::CriticalPath& path = outcome.critical_path();
+  REQUIRE(path.links_size() > 0);
+  CHECK(path.links(0).name().find("node1/") == 0);
+  REQUIRE(path.links(0).has_saving_ns());
+  CHECK(std::abs(path.links(0).saving_ns() - cost) < 1000);
 }
 
 TEST_CASE("use of a link over time adds up to its use", "[sim][outcome]") {

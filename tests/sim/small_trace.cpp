@@ -42,6 +42,20 @@ void SmallTrace::kernel(uint32_t rank, Nanos duration, const char* name) {
   clock.compute = start + duration;
 }
 
+void SmallTrace::copy(uint32_t rank, CopyDirection direction, Bytes bytes, Nanos duration,
+                      const char* name) {
+  Clock& clock = clock_[rank];
+  Operations& ops = trace_.ranks[rank].ops;
+  ++correlation_;
+  ops.add(OpKind::kLaunch, kHostLane, trace_.strings.intern("cudaMemcpyAsync"), clock.host, kLaunch,
+          correlation_);
+  clock.host += kLaunch;
+  const Nanos start = std::max(clock.host, clock.compute);
+  ops.add_copy(kComputeLane, trace_.strings.intern(name), start, duration, correlation_,
+               {direction, bytes});
+  clock.compute = start + duration;
+}
+
 void SmallTrace::sync(uint32_t rank, SyncKind kind, int stream, uint64_t event) {
   trace_.ranks[rank].ops.add_sync(kHostLane, trace_.strings.intern("cudaEvent"), clock_[rank].host,
                                   0, 0, {kind, stream, event});

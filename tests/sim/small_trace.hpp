@@ -17,6 +17,9 @@ class SmallTrace {
   explicit SmallTrace(uint32_t ranks);
 
   void kernel(uint32_t rank, Nanos duration, const char* name = "gemm");
+  // On the compute stream.
+  void copy(uint32_t rank, traces::CopyDirection direction, Bytes bytes, Nanos duration,
+            const char* name = "Memcpy");
   // `rank` calls a collective on the communicator of `members`.
   void call(uint32_t rank, const std::vector<uint32_t>& members, traces::Collective collective,
             Bytes bytes);

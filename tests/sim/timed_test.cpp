@@ -61,6 +61,36 @@ TEST_CASE("a link that is down for a while delays a transfer by as long", "[sim]
   CHECK(end_of(flaps) == healthy + 80 * kUs);
 }
 
+TEST_CASE("a link that is back carries again when its transport tries", "[sim][timed]") {
+  // The transfer moves from 120 us on; the link is gone from 400 us on.
+  const Nanos healthy = end_of({});
+  Schedule flap;
+  flap.capacities = {{400 * kUs, 0, 0}, {401 * kUs, 0, 1e9}};
+  flap.retries[0] = {1000 * kUs, 1000 * kUs, 7};  // as InfiniBand: evenly
+  CHECK(end_of(flap) == healthy + 1000 * kUs);
+  flap.capacities[1].at = 1400 * kUs;  // back just in time for the first try
+  CHECK(end_of(flap) == healthy + 1000 * kUs);
+  flap.capacities[1].at = 1401 * kUs;
+  CHECK(end_of(flap) == healthy + 2000 * kUs);
+  flap.capacities[1].at = 7400 * kUs;  // for the last
+  CHECK(end_of(flap) == healthy + 7000 * kUs);
+  flap.capacities[1].at = 7401 * kUs;
+  CHECK(end_of(flap) == -1);
+  // Down again at the moment of the first try.
+  flap.capacities = {
+      {400 * kUs, 0, 0}, {500 * kUs, 0, 1e9}, {1300 * kUs, 0, 0}, {1500 * kUs, 0, 1e9}};
+  CHECK(end_of(flap) == healthy + 2000 * kUs);
+  // Nothing was on the way: nothing waits.
+  flap.capacities = {{1 * kUs, 0, 0}, {50 * kUs, 0, 1e9}};
+  CHECK(end_of(flap) == healthy);
+  // As TCP: each wait twice as long, up to the longest. Tries at 600, 1000, 1800, 2800 us.
+  flap.retries[0] = {200 * kUs, 1000 * kUs, 16};
+  flap.capacities = {{400 * kUs, 0, 0}, {1100 * kUs, 0, 1e9}};
+  CHECK(end_of(flap) == healthy + 1400 * kUs);
+  flap.capacities[1].at = 1801 * kUs;
+  CHECK(end_of(flap) == healthy + 2400 * kUs);
+}
+
 TEST_CASE("a link at a quarter for a while moves a quarter in it", "[sim][timed]") {
   const Nanos healthy = end_of({});
   Schedule slow;
@@ -120,6 +150,42 @@ TEST_CASE("InfiniBand gives a dead link up after exactly its timer times its ret
   CHECK(saved.verdict() == pb::COMPLETED);
   CHECK(saved.end_ns() > stood + patience);
   CHECK(run_job16({dead + late}).verdict() == pb::CRASH);
+  // A port that is gone for a moment costs a whole timeout.
+  const Nanos once = Nanos{4096} << 18;
+  const pb::Outcome moment = run_job16({dead + ", until: " + std::to_string(stood + 1000) + "ns}"});
+  const pb::Outcome try_1 = run_job16({dead + ", until: " + std::to_string(stood + once) + "ns}"});
+  CHECK(moment.verdict() == pb::COMPLETED);
+  CHECK(moment.end_ns() == try_1.end_ns());
+  CHECK(moment.end_ns() > stood + once);
+}
+
+TEST_CASE("TCP gives a dead interface up after 924.6 s", "[sim][timed]") {
+  const std::string sockets = "launch.env.NCCL_IB_DISABLE=1";
+  const std::string eth = "launch.env.NCCL_SOCKET_IFNAME=eth0";
+  const std::string dead = "{set: {\"platform.nodes[1].interfaces[1].down\": \"true\"}, from: 1us";
+  const std::string patient = "launch.collective_timeout=2000s";
+  const pb::Outcome lost = run_job16({sockets, eth, patient, dead + "}"});
+  CHECK(lost.verdict() == pb::CRASH);
+  REQUIRE(lost.timers_size() > 0);
+  CHECK(lost.timers(0).timer() == "socket");
+  const Nanos stood = lost.end_ns() - 924'600'000'000;
+  CHECK(stood > 0);
+  CHECK(stood < kSecond);
+  REQUIRE(lost.culprits_size() == 1);
+  CHECK(lost.culprits(0).link().find("node1/eth0") == 0);
+  // Back after half a second: tries come after 0.2, 0.6 and 1.4 s.
+  const auto back = [&](Nanos after) {
+    return run_job16(
+        {sockets, eth, patient, dead + ", until: " + std::to_string(stood + after) + "ns}"});
+  };
+  const pb::Outcome half = back(500'000'000);
+  CHECK(half.verdict() == pb::COMPLETED);
+  CHECK(half.end_ns() == back(600'000'000).end_ns());
+  CHECK(half.end_ns() > stood + 600'000'000);
+  // The watchdog of ten minutes is sooner.
+  const pb::Outcome watched = run_job16({sockets, eth, dead + "}"});
+  REQUIRE(watched.timers_size() > 0);
+  CHECK(watched.timers(0).timer() == "watchdog");
 }
 
 TEST_CASE("another port of the adapter takes over when NCCL is told so", "[sim][timed]") {
@@ -180,6 +246,9 @@ TEST_CASE("a rank that stops silently is named; one that dies loudly ends the jo
   CHECK(loud.verdict() == pb::CRASH);
   CHECK(blamed(loud) == std::vector<uint32_t>{11});
   CHECK(loud.end_ns() == at + 100'000'000);  // torchrun looks every 0.1 s
+  // Its peers wait in a call, and those on another node are told by the network.
+  CHECK_FALSE(loud.first_failure().communicator().empty());
+  CHECK(loud.first_failure().rank() == 11);
   const pb::Outcome node = run_job16({"stop-rank: {node: 1" + when + ", silent: true}"});
   CHECK(node.verdict() == pb::HANG);
   for (uint32_t rank : blamed(node)) CHECK(rank >= 8);

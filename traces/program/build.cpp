@@ -37,6 +37,42 @@ void tell_inferred(Program& program) {
                        waits);
 }
 
+// Copies that leave the GPU; those inside it share nothing with others.
+std::vector<Transfer> copies_of(const Draft& draft) {
+  std::vector<Transfer> out;
+  if (draft.ops.copies.empty()) return out;
+  for (OpId op = 0; op < draft.source.size(); ++op) {
+    const Copy* copy = draft.ops.copy(draft.source[op]);
+    if (copy == nullptr || copy->bytes <= 0) continue;
+    Transfer transfer;
+    transfer.op = op;
+    transfer.bytes = copy->bytes;
+    switch (copy->direction) {
+      case CopyDirection::kHostToDevice:
+        transfer.way = Way::kHostToDevice;
+        break;
+      case CopyDirection::kDeviceToHost:
+        transfer.way = Way::kDeviceToHost;
+        break;
+      case CopyDirection::kPeer:
+        transfer.way = Way::kPeer;
+        break;
+      case CopyDirection::kDeviceToDevice:
+      case CopyDirection::kUnknown:
+        continue;
+    }
+    out.push_back(transfer);
+  }
+  return out;
+}
+
+// Profilers write the kind of memory into the name: "Memcpy HtoD (Pageable -> Device)".
+void tell_pageable(const Strings& strings, RankProgram& rank) {
+  for (Transfer& transfer : rank.transfers) {
+    transfer.pageable = strings.at(rank.name[transfer.op]).find("Pageable") != std::string::npos;
+  }
+}
+
 }  // namespace
 
 Result<RankProgram> build_rank_program(const RankTrace& rank, uint32_t steps,
@@ -57,6 +93,7 @@ Result<RankProgram> build_rank_program(const RankTrace& rank, uint32_t steps,
   remove_overhead(draft);
   place_steps(draft, steps);
   draft.out.overlap = recorded_overlap(rank, draft.out, draft.source);
+  draft.out.transfers = copies_of(draft);
   return std::move(draft.out);
 }
 
@@ -81,6 +118,7 @@ Result<Program> build_program(const Trace& trace, const ProgramOptions& options)
           "ranks recorded different numbers of steps; times are of those all have");
     }
     RH_TRY(RankProgram built, build_rank_program(rank, program.steps, options, program.findings));
+    tell_pageable(trace.strings, built);
     columns.share(built);
     program.ranks.push_back(std::move(built));
   }
@@ -88,6 +126,30 @@ Result<Program> build_program(const Trace& trace, const ProgramOptions& options)
   draw_clones(trace, program);
   tell_inferred(program);
   return program;
+}
+
+const char* name_of(Way way) {
+  switch (way) {
+    case Way::kHostToDevice:
+      return "copy to device";
+    case Way::kDeviceToHost:
+      return "copy to host";
+    case Way::kPeer:
+      return "copy to peer";
+    case Way::kLoad:
+      return "data loading";
+    case Way::kRestore:
+      return "checkpoint read";
+    case Way::kSave:
+      return "checkpoint write";
+  }
+  return "transfer";
+}
+
+const Transfer* RankProgram::transfer(OpId op) const {
+  const auto at = std::lower_bound(transfers.begin(), transfers.end(), op,
+                                   [](const Transfer& t, OpId id) { return t.op < id; });
+  return at != transfers.end() && at->op == op ? &*at : nullptr;
 }
 
 size_t Program::operations() const {

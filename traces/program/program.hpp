@@ -25,6 +25,8 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -89,6 +91,28 @@ class Predecessors {
   iterator first_, last_;
 };
 
+// An operation that moves bytes over links that others use too but meets no other rank: copies between memories, and
+// what patches add (sim/scenario). A replay may compute its time; its recorded duration holds otherwise.
+enum class Way : uint8_t {
+  kHostToDevice,
+  kDeviceToHost,
+  kPeer,     // to another GPU of the node
+  kLoad,     // storage to host memory
+  kRestore,  // storage to GPU memory
+  kSave,     // GPU memory to storage
+};
+[[nodiscard]] const char* name_of(Way way);  // "copy to device", "checkpoint write"
+[[nodiscard]] inline bool is_storage(Way way) {
+  return way == Way::kLoad || way == Way::kRestore || way == Way::kSave;
+}
+struct Transfer {
+  OpId op = kNoOp;
+  Way way = Way::kHostToDevice;
+  bool pageable = false;  // staged through memory of the driver
+  Bytes bytes = 0;
+  uint32_t storage = 0;  // kLoad, kRestore, kSave: index into Program::storages
+};
+
 // Operations of one rank, lane by lane: those of lane l are [lane_begin[l], lane_begin[l+1]).
 struct RankProgram {
   RankId rank = 0;
@@ -109,6 +133,7 @@ struct RankProgram {
   std::vector<Call> calls;               // in the order the host issued them
   std::vector<OpId> call_op;             // the operation of each call
   std::vector<CallSplit> call_split;     // by entry of calls; empty when built alone
+  std::vector<Transfer> transfers;       // ascending by op
   // First operation of each lane that belongs to step s or later: step_begin[lane * (steps + 1) +
   // s]; the last entry of a lane is the first one after all steps. Operations before it belong to
   // no step.
@@ -128,13 +153,16 @@ struct RankProgram {
     if (edge_inferred.empty()) return false;
     return edge_inferred[edge_begin[repeat == nullptr ? op : repeat->locate(op).source] + i];
   }
+  // Null when the operation is no transfer.
+  [[nodiscard]] const Transfer* transfer(OpId op) const;
   [[nodiscard]] bool on_gpu(LaneId lane) const { return lanes[lane].kind == LaneKind::kStream; }
 };
 
 struct Program {
   std::vector<RankProgram> ranks;  // ascending; position = index used by the replay
   std::vector<Communicator> communicators;
-  uint32_t steps = 0;  // steps that every rank has
+  std::vector<std::string> storages;  // names that transfers refer to; "": any
+  uint32_t steps = 0;                 // steps that every rank has
   Findings findings;
 
   [[nodiscard]] size_t operations() const;
