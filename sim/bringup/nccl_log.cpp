@@ -109,7 +109,7 @@ class CommunicatorLog {
         graphs_(model.graphs()),
         channels_(model.nccl().shape.n_channels),
         id_(number_of(id)) {
-    const PairContext pairs{context, placement_, graphs_, model.nccl()};
+    const PairContext pairs{context, placement_, graphs_, model.nccl(), model.parameters()};
     const auto layout = p2p_layout(p2p_shape(pairs), model.nccl().settings);
     if (layout) pair_channels_ = *layout;
     for (int c = 0; c < channels_; ++c) {

@@ -91,7 +91,8 @@ std::string dissent_in(const PairContext& first, const OtherDecider& other, Byte
     return {fmt::format("P2P/{}", name_of(transfer->protocol)), transfer->channels,
             transfer->chunk_bytes};
   };
-  const PairContext theirs{first.context, first.placement, other.graphs, other.model};
+  const PairContext theirs{first.context, first.placement, other.graphs, other.model,
+                           first.parameters};
   return differing(plan(first), plan(theirs), other.ranks);
 }
 

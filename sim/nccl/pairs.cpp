@@ -68,6 +68,11 @@ void add_cap_term(const PairContext& of, const FlowLoad& flow, const Exchange& e
   }
 }
 
+Queues queues_for(const PairContext& of, Bytes bytes, const P2pTransfer& plan) {
+  const int64_t chunk = std::max<int64_t>(1, plan.chunk_bytes);
+  return queues_of(of.placement, bytes / chunk, std::min(chunk, std::max<int64_t>(1, bytes)));
+}
+
 // One transfer on its channels. With one channel per unit of weight they share links like rings do.
 Result<FlowLoad> transfer(const PairContext& of, uint32_t from, uint32_t to, Bytes bytes,
                           P2pTransfer& plan) {

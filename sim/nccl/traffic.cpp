@@ -156,7 +156,7 @@ Result<CallTraffic> CommunicatorModel::traffic(const traces::Call& call, uint32_
 
 void CommunicatorModel::Impl::compare_plans(const traces::Call& call, uint32_t member,
                                             CallTraffic& out) const {
-  const PairContext pairs{context, placement, graphs, model};
+  const PairContext pairs{context, placement, graphs, model, parameters};
   const Bytes bytes = std::max(call.bytes_in, call.bytes_out);
   const auto peer = static_cast<uint32_t>(std::max(0, call.peer));
   for (const OtherDecider& other : others) {
