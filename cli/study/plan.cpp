@@ -167,7 +167,7 @@ Result<StudyAxis> read_axis(const pb::Axis& axis, const std::string& where) {
 }
 
 // The next point in the order of the product; false after the last.
-bool advance(const std::vector<StudyAxis>& axes, std::vector<uint32_t>& at) {
+bool next_point(const std::vector<StudyAxis>& axes, std::vector<uint32_t>& at) {
   for (size_t a = axes.size(); a-- > 0;) {
     if (++at[a] < axes[a].values.size()) return true;
     at[a] = 0;
@@ -261,7 +261,7 @@ Result<Plan> plan_of(const pb::Study& study, const std::string& where) {
     plan.points.push_back(at);
     RH_TRY(const bool in, belongs(plan, plan.points.size() - 1, names, where));
     if (!in) plan.points.pop_back();
-  } while (advance(plan.axes, at));
+  } while (next_point(plan.axes, at));
   if (plan.points.empty()) {
     return bad_input("no point is left by the conditions", where, "look at only_if");
   }

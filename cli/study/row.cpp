@@ -94,7 +94,7 @@ Row failed_row(const Error& error) {
   return row;
 }
 
-Json to_json(const Row& row) {
+Json row_json(const Row& row) {
   if (row.failed) return Json{{"failed", row.reason}};
   Json out{{"verdict", row.verdict}, {"symptom", row.symptom}};
   for (size_t i = 0; i < row.figures.size(); ++i) {

@@ -27,8 +27,8 @@ struct Row {
 [[nodiscard]] Row row_of(const pb::Outcome& outcome);
 [[nodiscard]] Row failed_row(const Error& error);
 
-[[nodiscard]] nlohmann::ordered_json to_json(const Row& row);
-// kBadInput when it is not what to_json makes.
+[[nodiscard]] nlohmann::ordered_json row_json(const Row& row);
+// kBadInput when it is not what row_json makes.
 [[nodiscard]] Result<Row> parse_row(std::string_view text, const std::string& where);
 
 // A figure of a row by name; nullopt for a failed row.

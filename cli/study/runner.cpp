@@ -81,7 +81,7 @@ Result<std::string> Runner::work(const Base& base, const Task& task) const {
   if (auto written = store_.put(task.id, row); !written) {
     return tl::unexpected(std::move(written).error());
   }
-  return to_json(row).dump();
+  return row_json(row).dump();
 }
 
 void Runner::add(const Task& task, const Row& row, std::map<size_t, Row>& rows) {

@@ -89,7 +89,7 @@ std::string lines_of(const Plan& plan, const std::vector<Row>& rows, const Goal&
       edits.push_back({"written", path + "=" + value});
     for (const auto& [option, value] : plan.edits(p)) edits.push_back({option, value});
     Json line{{"point", p}, {"axes", axes}};
-    line.update(to_json(rows[p]));
+    line.update(row_json(rows[p]));
     line["feasible"] = goal.feasible(rows[p]);
     line["edits"] = edits;
     out += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -136,12 +136,12 @@ std::optional<Row> Store::find_lost(const std::string& id) const {
 }
 
 Result<void> Store::put(const std::string& id, const Row& row) const {
-  return write_file(folder_ / "points" / (id + ".json"), to_json(row).dump() + "\n",
+  return write_file(folder_ / "points" / (id + ".json"), row_json(row).dump() + "\n",
                     Overwrite::kReplace);
 }
 
 Result<void> Store::put_lost(const std::string& id, const Row& row) const {
-  return write_file(folder_ / "points" / (id + ".lost.json"), to_json(row).dump() + "\n",
+  return write_file(folder_ / "points" / (id + ".lost.json"), row_json(row).dump() + "\n",
                     Overwrite::kReplace);
 }
 

@@ -107,7 +107,7 @@ Json point_json(const Summary& s, size_t point) {
   const std::vector<std::string> columns = s.plan.columns(), labels = s.plan.labels(point);
   for (size_t c = 0; c < columns.size(); ++c) axes[columns[c]] = labels[c];
   Json out{{"point", point}, {"axes", axes}};
-  out.update(to_json(s.rows.at(point)));
+  out.update(row_json(s.rows.at(point)));
   return out;
 }
 

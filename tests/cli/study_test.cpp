@@ -130,7 +130,7 @@ TEST_CASE("bounds and objective decide what is feasible and best", "[study]") {
 
 TEST_CASE("a row comes back from its JSON as it was", "[study]") {
   const Row row = row_with(1234);
-  const auto again = parse_row(to_json(row).dump(), "x");
+  const auto again = parse_row(row_json(row).dump(), "x");
   REQUIRE(again);
   CHECK(again->figures == row.figures);
   CHECK(again->verdict == "completed");
