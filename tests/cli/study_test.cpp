@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <functional>
+#include <set>
 
 #include "base/document.hpp"
 #include "base/random.hpp"
