@@ -31,7 +31,9 @@ Result<size_t> nth_collective(const RankProgram& rank, uint32_t nth, const char*
 // An operation without time before `at`, in its lane and without predecessors of its own.
 void insert_operation(RankProgram& rank, OpId at, traces::OpKind kind, uint32_t name) {
   const auto put = [&](auto& column, auto value) {
-    column.insert(column.begin() + static_cast<std::ptrdiff_t>(at), value);
+    column.push_back(value);
+    for (size_t i = column.size() - 1; i > at; --i) column[i] = std::as_const(column)[i - 1];
+    column[at] = value;
   };
   put(rank.kind, kind);
   put(rank.name, name);
@@ -40,7 +42,9 @@ void insert_operation(RankProgram& rank, OpId at, traces::OpKind kind, uint32_t 
   put(rank.call, traces::kNoCall);
   if (!rank.overlap.empty()) put(rank.overlap, uint16_t{0});
   put(rank.edge_begin, rank.edge_begin[at]);
-  for (OpId& from : rank.edges) from += from >= at ? 1 : 0;
+  for (size_t e = 0; e < rank.edges.size(); ++e) {
+    if (std::as_const(rank.edges)[e] >= at) ++rank.edges[e];
+  }
   for (OpId& op : rank.call_op) op += op >= at ? 1 : 0;
   for (auto& [op, unknown] : rank.unknown_gaps) op += op >= at ? 1 : 0;
   // The first operation of a lane or step stays first when the new one is before it.
