@@ -62,7 +62,8 @@ std::string error_lines(const pb::Outcome& outcome, const Terminal& terminal) {
     }
     std::ranges::sort(ranks);
     out += terminal.styled(Style::kDim, fmt::format("  rank {}: ", format_ranks(ranks)));
-    out += text + "\n";
+    // Further lines of one text stand below its first.
+    out += fmt::format("{}\n", fmt::join(split(text, '\n'), "\n    "));
   }
   return out;
 }

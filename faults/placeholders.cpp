@@ -137,8 +137,10 @@ Result<std::string> value_of(std::string_view inner, const Placeholders& placeho
   if (inner.starts_with(kValue)) {
     if (!placeholders.document) return std::string("1");
     RH_TRY(std::string text, get_path(*placeholders.document, inner.substr(kValue.size())));
-    while (text.ends_with('\n')) text.pop_back();
-    return text.substr(0, text.find('\n'));
+    text = text.substr(0, text.find('\n'));
+    // It is put between quotes of the file's own.
+    const bool quoted = text.size() > 1 && (text.front() == '"' || text.front() == '\'');
+    return quoted ? text.substr(1, text.size() - 2) : text;
   }
   const auto found = placeholders.values.find(std::string(inner));
   if (found != placeholders.values.end()) return found->second;

@@ -68,6 +68,7 @@ class Transports {
   }
 
   void gid() {
+    std::vector<std::pair<uint32_t, std::string>> blamed;
     for (size_t i = 0; several_nodes_ && i < there_.size(); ++i) {
       const size_t p = there_[i];
       const int index = whole_number(process(p).env, "NCCL_IB_GID_INDEX", -1);
@@ -79,12 +80,17 @@ class Transports {
         trouble.since = trouble.gives_up = process(p).clock;
         trouble.facts = {{"nic", nic->name()}, {"index", std::to_string(index)}};
         job_.add(std::move(trouble));
-        job_.blame("rank", process(p).seat,
-                   fmt::format("uses GID {} of {}; {} is the one that is routed", index,
-                               nic->name(), nic->gid_index()));
+        blamed.emplace_back(process(p).seat,
+                            fmt::format("NCCL_IB_GID_INDEX={}: of {} GID {} is routed", index,
+                                        nic->name(), nic->gid_index()));
         break;
       }
     }
+    // A setting of the whole job is nobody's own.
+    if (!blamed.empty() && blamed.size() == there_.size()) {
+      return job_.blame("configuration", 0, blamed.front().second);
+    }
+    for (const auto& [rank, why] : blamed) job_.blame("rank", rank, why);
   }
 
   // Where the ranks of the job sit and how they are joined; asked for only where it matters.

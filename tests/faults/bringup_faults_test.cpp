@@ -129,7 +129,7 @@ TEST_CASE("faults of the start of a job fail as in the threads and their fixes r
        "RuntimeError: CUDA error: invalid device ordinal", "ACEsuit/mace/issues/435"},
       {"F11", "ddp-16", {}, pb::COMPLETED, "D2.6", kAnyRank, kAnyTime, 0.99,
        "", "pytorch/pytorch/issues/49481"},
-      {"F11:bytes=900MiB", "ddp-16", {"platform.nodes[*].gpus[*].memory=24GiB"}, pb::CRASH, "D1.5", 0, kAnyTime, 0,
+      {"F11:bytes=900MiB", "ddp-16", {"platform.nodes[*].gpus[*].memory=10GiB"}, pb::CRASH, "D1.5", 0, kAnyTime, 0,
        "CUDA out of memory", "NVIDIA/apex/issues/222"},
       {"F12", "ddp-16", {}, pb::CRASH, "A1", 8, 0, 0,
        "undefined symbol: ncclCommRegister", "pytorch/pytorch/issues/122571"},
