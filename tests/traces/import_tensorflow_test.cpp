@@ -253,21 +253,19 @@ TEST_CASE("flipped bits in an XSpace never do more than a finding or a refusal",
 TEST_CASE("a trace viewer file with more events than may be held is refused with a limit",
           "[import][tensorflow]") {
   std::string text =
-      R"({"displayTimeUnit": "ns", "metadata": {"highres-ticks": true}, "traceEvents": [
+      R"js({"displayTimeUnit": "ns", "metadata": {"highres-ticks": true}, "traceEvents": [
 {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
-{"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "Stream #17(Kernel)"
-}
-})";
+{"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "Stream #17(Kernel)"}})js";
   for (int i = 0; i < 50; ++i) {
-  text += fmt::format(R"(,{{"ph": "X", "pid": 1, "tid": 2, "ts": {}, "dur": 1, "name": "gemm"}})",
-                      2 * i);
-}
-text += "]}";
-CHECK(import_text(text, {}, "host.trace.json"));
-ImportOptions options;
-options.most_held = 1000;
-const auto refused = import_text(text, options, "host.trace.json");
-REQUIRE_FALSE(refused);
-CHECK(refused.error().code == Code::kLimit);
-CHECK_THAT(refused.error().fix, Catch::Contains("xplane"));
+    text += fmt::format(R"(,{{"ph": "X", "pid": 1, "tid": 2, "ts": {}, "dur": 1, "name": "gemm"}})",
+                        2 * i);
+  }
+  text += "]}";
+  CHECK(import_text(text, {}, "host.trace.json"));
+  ImportOptions options;
+  options.most_held = 1000;
+  const auto refused = import_text(text, options, "host.trace.json");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Code::kLimit);
+  CHECK_THAT(refused.error().fix, Catch::Contains("xplane"));
 }
