@@ -33,7 +33,7 @@ TEST_CASE("a fault injected into a shipped job is named, placed and repaired", "
       {"ddp-16", "F60:rank=11,factor=1.7", "D2.2"},
       {"ddp-16", "F62:node=1,speed=0.6", "D2.2"},
       {"moe-16", "F16:node=0", "B3"},
-      {"moe-16", "F63:node=1,nic=0", "D2.2"},
+      {"moe-16", "F63:node=1,nic=0,at=100ms", "D1.1"},
       {"moe-16", "F65:node=1,nic=0,bandwidth=25Gbps", "D2.2"},
       {"moe-16", "F66:node=1,gpu=3,generation=1,width=1", "D2.2"},
   };
