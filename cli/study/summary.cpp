@@ -24,10 +24,24 @@ std::string label_of(const StudyAxis& axis, size_t value) {
   return fmt::format("{}", fmt::join(axis.values[value].labels, ","));
 }
 
+// Columns whose axis has more than one value: the others tell nothing about differences.
+std::vector<size_t> varying(const Plan& plan) {
+  std::vector<size_t> out;
+  size_t column = 0;
+  for (const StudyAxis& axis : plan.axes) {
+    for (size_t c = 0; c < axis.columns.size(); ++c, ++column) {
+      if (axis.values.size() > 1) out.push_back(column);
+    }
+  }
+  return out;
+}
+
 std::string best_table(const Summary& s, const std::vector<size_t>& order,
                        const Terminal& terminal) {
   std::vector<Column> columns = {{"best", Align::kRight}, {"point", Align::kRight}};
-  for (const std::string& name : s.plan.columns()) columns.push_back({name});
+  const std::vector<size_t> shown = varying(s.plan);
+  const std::vector<std::string> names = s.plan.columns();
+  for (const size_t column : shown) columns.push_back({names[column]});
   columns.push_back({s.goal.metric(), Align::kRight});
   columns.push_back({"against the best", Align::kRight});
   columns.push_back({"memory", Align::kRight});
@@ -38,7 +52,8 @@ std::string best_table(const Summary& s, const std::vector<size_t>& order,
     const Row& row = s.rows.at(order[i]);
     const double value = *figure(row, s.goal.metric());
     std::vector<std::string> cells = {std::to_string(i + 1), std::to_string(order[i])};
-    for (std::string& label : s.plan.labels(order[i])) cells.push_back(std::move(label));
+    const std::vector<std::string> labels = s.plan.labels(order[i]);
+    for (const size_t column : shown) cells.push_back(labels[column]);
     cells.push_back(shown_figure(s.goal.metric(), value));
     cells.push_back(i == 0 || best == 0 ? "" : fmt::format("{:+.1f} %", 100 * (value / best - 1)));
     cells.push_back(shown_figure("memory_peak_bytes", *figure(row, "memory_peak_bytes")));
@@ -57,6 +72,7 @@ std::string effects_table(const Summary& s, const Terminal& terminal) {
                {"mean", Align::kRight}});
   for (const Effect& effect : effects_of(s.plan, s.rows, s.goal)) {
     const StudyAxis& axis = s.plan.axes[effect.axes.front()];
+    if (axis.values.size() == 1) continue;
     if (effect.axes.size() == 2) {
       table.add({name_of(axis) + " with " + name_of(s.plan.axes[effect.axes[1]]),
                  fmt::format("{:.1f} %", 100 * effect.share)});
@@ -122,8 +138,8 @@ std::string shown_figure(const std::string& metric, double value) {
 std::string described(const Plan& plan, size_t point) {
   const std::vector<std::string> columns = plan.columns(), labels = plan.labels(point);
   std::string out;
-  for (size_t c = 0; c < columns.size(); ++c) {
-    out += fmt::format("{}{}={}", c == 0 ? "" : ", ", columns[c], labels[c]);
+  for (const size_t c : varying(plan)) {
+    out += fmt::format("{}{}={}", out.empty() ? "" : ", ", columns[c], labels[c]);
   }
   return out;
 }
