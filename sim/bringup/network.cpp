@@ -7,6 +7,9 @@
 namespace rehearse::sim::bringup {
 namespace {
 
+// A router that is assumed, not described.
+constexpr const char* kAnyway = "any";
+
 bool in_ports(std::string_view range, uint32_t port) {
   if (range.empty()) return true;
   uint32_t first = 0, last = 0;
@@ -221,6 +224,13 @@ Network::Hop Network::way(uint32_t from, const Ip& to) const {
       }
     }
   }
+  // A platform that says nothing of routers has one in its LAN that knows all networks.
+  for (const pb::InterfaceKind kind : {pb::LAN, pb::IPOIB}) {
+    for (int i = 0; platform_.networks().empty() && i < host.interfaces_size(); ++i) {
+      const auto interface = static_cast<uint32_t>(i);
+      if (host.interfaces(i).kind() == kind && is_up(from, interface)) return {interface, kAnyway};
+    }
+  }
   return best;
 }
 
@@ -238,6 +248,12 @@ Arrival Network::across(uint32_t from, const Hop& hop, const Ip& to) const {
     }
   } else if (hop.via.empty()) {
     wires.push_back(wire_of(face));
+  } else if (hop.via == kAnyway) {
+    const auto known = owners_.find(to);
+    for (size_t o = 0; known != owners_.end() && o < known->second.size(); ++o) {
+      const Owner& owner = known->second[o];
+      wires.push_back(wire_of(node(owner.node).interfaces(static_cast<int>(owner.interface))));
+    }
   } else {
     for (const pb::Network& network : platform_.networks()) {
       const auto& gateways = network.gateways();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who reaches whom over IP: computed from addresses and prefixes, routes and routers, interfaces that are
 // down, containers behind address translation, firewall rules and the name service of an expanded platform.
+// A platform that describes no routers at all is taken to have one that joins its networks.
 // It says where a connection's first packet arrives, not who listens there. Immutable; holds on to the
 // platform.
 #pragma once
