@@ -85,10 +85,14 @@ Result<int> show_plan(Context& context, const CapturePlan& plan) {
   if (context.json()) {
     Json environment = Json::object();
     for (const auto& [name, value] : plan.environment) environment[name] = value;
+    Json notes = Json::array();
+    for (const CapturePlan::Note& note : plan.notes) {
+      notes.push_back({{"what", note.what}, {"advice", note.advice}});
+    }
     return exit_code(context.print_stdout(Json{{"schema", "rehearse.capture/1"},
                                                {"environment", environment},
                                                {"command", plan.command},
-                                               {"notes", plan.notes}}));
+                                               {"notes", notes}}));
   }
   std::string text;
   for (const auto& [name, value] : plan.environment) {
@@ -97,7 +101,7 @@ Result<int> show_plan(Context& context, const CapturePlan& plan) {
   for (size_t i = 0; i < plan.command.size(); ++i) {
     text += (i > 0 ? " " : "") + quoted(plan.command[i]);
   }
-  return exit_code(context.print_stdout(text + "\n"));
+  return exit_code(context.print_stdout(std::string_view(text += "\n")));
 }
 
 Result<int> tell_result(Context& context, const fs::path& folder, const Ended& ended) {
@@ -115,11 +119,13 @@ Result<int> tell_result(Context& context, const fs::path& folder, const Ended& e
                            {"signal", ended.signal},
                            {"files", list}};
     if (auto done = context.print_stdout(document); !done) return tl::unexpected(done.error());
-  } else if (!context.quiet() && files.empty()) {
-    context.reporter().note(
-        "nothing was recorded: no process used CUDA, NVTX or NCCL, or none could write; "
-        "rehearse capture --selftest checks this machine");
-  } else if (!context.quiet()) {
+  } else if (files.empty()) {
+    Findings findings;
+    findings.add("nothing-recorded", Severity::kWarning, folder.string(),
+                 "no process used CUDA, NVTX or NCCL, or none could write; rehearse capture "
+                 "--selftest checks this machine");
+    context.show(findings);
+  } else {
     context.reporter().note(fmt::format(
         "{} capture file{}, {}, in {}; next: rehearse import {} -o job.rtrace", files.size(),
         files.size() == 1 ? "" : "s", format_bytes(bytes), folder.string(), folder.string()));
@@ -148,9 +154,11 @@ Result<int> run_capture(Context& context) {
                 "write it behind --: rehearse capture -- torchrun train.py");
   }
   const CapturePlan plan = plan_capture(request, context.inputs(), variable, version_of);
-  if (!context.quiet()) {
-    for (const std::string& note : plan.notes) context.reporter().note(note);
+  Findings findings;
+  for (const CapturePlan::Note& note : plan.notes) {
+    findings.add("not-as-planned", Severity::kWarning, note.what, note.advice);
   }
+  context.show(findings);
   if (context.has("dry-run")) return show_plan(context, plan);
   if (auto made = make_room(request.folder, context.overwrite()); !made) {
     return tl::unexpected(made.error());

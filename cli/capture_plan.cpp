@@ -29,9 +29,8 @@ void name_for_mpirun(CapturePlan& plan, const VersionOf& version_of) {
     }
     plan.command.insert(plan.command.begin() + 1, names.begin(), names.end());
   } else if (version.empty()) {
-    plan.notes.push_back(fmt::format(
-        "{} does not say which MPI it is: see to it that it hands the variables on to other nodes",
-        plan.command.front()));
+    plan.notes.push_back({plan.command.front() + " does not say which MPI it is",
+                          "see to it that it hands the variables on to other nodes"});
   }
 }
 
@@ -75,8 +74,8 @@ void name_for_launcher(CapturePlan& plan, const Environment& environment,
   } else if (program == "srun") {
     name_for_srun(plan, environment);
   } else if (program == "deepspeed") {
-    plan.notes.emplace_back(
-        "deepspeed hands only some variables on to other nodes: add these to ~/.deepspeed_env");
+    plan.notes.push_back({"deepspeed hands only some variables on to other nodes",
+                          "add those of --dry-run to ~/.deepspeed_env"});
   }
 }
 
@@ -112,7 +111,7 @@ CapturePlan plan_capture(const CaptureRequest& request, const std::vector<std::s
   const auto offer = [&](const std::string& name, const std::string& value, const char* lost) {
     const auto there = environment(name);
     if (there && *there != value) {
-      plan.notes.push_back(fmt::format("{}={} is set already and stays: {}", name, *there, lost));
+      plan.notes.push_back({fmt::format("{}={} is set already and stays", name, *there), lost});
     } else {
       set(name, value);
     }
@@ -134,7 +133,7 @@ CapturePlan plan_capture(const CaptureRequest& request, const std::vector<std::s
   offer("NCCL_GRAPH_DUMP_FILE", (request.folder / "nccl-graphs.xml").string(),
         "the graphs go there");
   if (environment("NCCL_DEBUG") || environment("NCCL_DEBUG_FILE")) {
-    plan.notes.emplace_back("NCCL_DEBUG is set already: NCCL's log stays where it goes");
+    plan.notes.push_back({"NCCL_DEBUG is set already", "NCCL's log stays where it goes"});
   } else {
     set("NCCL_DEBUG", "INFO");
     if (!environment("NCCL_DEBUG_SUBSYS")) set("NCCL_DEBUG_SUBSYS", "INIT,ENV,GRAPH");

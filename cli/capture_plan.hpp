@@ -25,7 +25,12 @@ struct CaptureRequest {
 struct CapturePlan {
   std::vector<std::pair<std::string, std::string>> environment;  // to be set
   std::vector<std::string> command;
-  std::vector<std::string> notes;  // what is left as the user has it, what to look after
+  // What is left as the user has it, what to look after.
+  struct Note {
+    std::string what;
+    std::string advice;
+  };
+  std::vector<Note> notes;
 };
 
 // The value of a variable, if it is set.

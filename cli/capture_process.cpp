@@ -12,8 +12,6 @@
 #include <atomic>
 #include <cstring>
 
-extern "C" char** environ;  // NOLINT: POSIX declares it nowhere
-
 namespace rehearse::cli {
 namespace {
 

@@ -99,7 +99,8 @@ Result<int> run_selftest(Context& context, const CaptureRequest& request) {
   }
   Table table({{""}, {""}, {""}});
   for (const Checked& c : checks) table.add({c.id, word_of(c.probe.state), c.probe.text});
-  return exit_code(context.print_stdout(table.text(context.terminal())), wrong ? 1 : 0);
+  const std::string text = table.text(context.terminal());
+  return exit_code(context.print_stdout(std::string_view(text)), wrong ? 1 : 0);
 }
 
 }  // namespace rehearse::cli
