@@ -4,6 +4,7 @@
 // after their parents stopped and events of another process may be named as parents.
 #include <unistd.h>
 
+#include <bit>
 #include <type_traits>
 
 #include "traces/capture/activity.hpp"
@@ -135,7 +136,7 @@ int start_event(void* context, void** handle, Descriptor* d) {
     value |= kLaunchMark;
     activity::begin_launch(start.id);
   }
-  *handle = reinterpret_cast<void*>(value);
+  *handle = std::bit_cast<void*>(value);
   return 0;
 }
 
@@ -179,7 +180,7 @@ int init_v1(void** context, int* mask) {
 int init(void** context, uint64_t communicator, int* mask, const char* text, int nodes, int ranks,
          int rank, Logger logger) {
   Recorder& r = recorder();
-  *context = reinterpret_cast<void*>(communicator);
+  *context = std::bit_cast<void*>(communicator);
   *mask = 0;
   if (!r.on()) return 0;
   nccl_in_object_of(reinterpret_cast<const void*>(logger));

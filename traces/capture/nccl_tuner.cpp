@@ -2,6 +2,7 @@
 // NCCL's tuner plugin as an observer: writes down what NCCL predicts for every algorithm and protocol, and
 // changes nothing. Off unless asked for, because its mere presence keeps NCCL from lowering channel counts.
 #include <algorithm>
+#include <bit>
 
 #include "traces/capture/nccl_names.hpp"
 #include "traces/capture/nccl_tuner_layout.hpp"
@@ -47,7 +48,7 @@ int tuner_init_v3(size_t, size_t, Logger, void** context) {
   return 0;
 }
 int tuner_init_v5(void** context, uint64_t communicator, size_t, size_t, Logger, void*, void*) {
-  *context = reinterpret_cast<void*>(communicator);
+  *context = std::bit_cast<void*>(communicator);
   return 0;
 }
 int tuner_finalize(void*) { return 0; }

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <bit>
 #include <string_view>
 
 #include "traces/capture/nccl_version.hpp"
@@ -37,7 +38,7 @@ uint32_t wide_name(const wchar_t* text) {
   char out[1024];
   size_t used = 0;
   for (; *text != 0 && used + 4 < sizeof out; ++text) {
-    const auto c = static_cast<uint32_t>(*text);
+    const auto c = std::bit_cast<uint32_t>(*text);
     const auto put = [&](uint32_t byte) { out[used++] = static_cast<char>(byte); };
     if (c < 0x80) {
       put(c);
@@ -61,7 +62,7 @@ uint32_t wide_name(const wchar_t* text) {
 uint32_t name_of_handle(const void* handle) {
   return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle) & 0xffffffff);
 }
-void* handle_of_name(uint32_t name) { return reinterpret_cast<void*>(kHandle | name); }
+void* handle_of_name(uint32_t name) { return std::bit_cast<void*>(kHandle | name); }
 
 // The name and payload that attributes carry.
 Range range_of(uint64_t domain, const EventAttributes* a) {
@@ -75,7 +76,7 @@ Range range_of(uint64_t domain, const EventAttributes* a) {
     range.name = wide_name(a->message.wide);
   }
   if (a->payload_type == kExtendedPayload && a->payload != 0) {
-    const auto* const data = reinterpret_cast<const PayloadData*>(a->payload);
+    const auto* const data = std::bit_cast<const PayloadData*>(a->payload);
     for (int i = 0; i < std::min(a->payloads, 8); ++i) {
       if (data[i].bytes != nullptr) g_schemas.decode(domain, data[i], range);
     }

@@ -17,8 +17,6 @@
 #include "traces/capture/messages.hpp"
 #include "traces/capture/recorder.hpp"
 
-extern "C" char** environ;  // NOLINT: POSIX declares it nowhere
-
 namespace rehearse::capture {
 namespace {
 
@@ -81,8 +79,10 @@ bool Writer::open(const Settings& settings) {
 bool Writer::start(Recorder& recorder) {
   begun_ = false;
   own_ = cf::Encoder(memory_);
-  own_before_ = records_ = names_ = next_clock_ = 0;
+  own_before_ = records_ = 0;
+  names_ = 0;
   messages_ = 0;
+  next_clock_ = 0;
   // The program's signals are not ours to take; and a limit on file sizes is an error, not a signal.
   sigset_t all, before;
   sigfillset(&all);
