@@ -13,8 +13,6 @@
 #include <sstream>
 #include <thread>
 
-extern "C" char** environ;  // NOLINT: POSIX declares it nowhere
-
 namespace rehearse::tests {
 namespace {
 
