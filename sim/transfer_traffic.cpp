@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/nccl/timing.hpp"
+
 namespace rehearse::sim {
 namespace {
 
@@ -54,10 +56,13 @@ std::optional<CallTraffic> copy_traffic(const ModelContext& context, GpuRef gpu,
   if (flow.links.empty()) return std::nullopt;
   flow.bytes = static_cast<double>(transfer.bytes);
   const double rate = flow.bytes / (static_cast<double>(duration - kCopyStart) * 1e-9);
-  flow.cap = std::exp2(std::ceil(std::log2(rate) * kStepsPerDoubling) / kStepsPerDoubling);
+  const double cap = std::exp2(std::ceil(std::log2(rate) * kStepsPerDoubling) / kStepsPerDoubling);
+  // A cap above what the links give is none.
+  const double alone = rate_alone(context, flow);
+  if (cap < alone) flow.cap = cap;
   CallTraffic out;
-  out.latency = duration - static_cast<Nanos>(std::nearbyint(flow.bytes / flow.cap * 1e9));
-  out.latency = std::max(out.latency, kCopyStart);
+  const double bytes_time = alone > 0 ? flow.bytes / std::min(cap, alone) * 1e9 : 0;
+  out.latency = std::max(kCopyStart, duration - static_cast<Nanos>(std::nearbyint(bytes_time)));
   out.flows.push_back(std::move(flow));
   return out;
 }

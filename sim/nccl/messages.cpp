@@ -130,17 +130,17 @@ class Planner {
     }
   }
 
-  // What is passed on at a time: chunks, the last one shorter.
-  [[nodiscard]] std::vector<double> chunks(double bytes) const {
-    double chunk = traffic_.chunk > 0 ? traffic_.chunk : bytes;
-    chunk = std::max(chunk, bytes / kMostChunks);
-    std::vector<double> out;
-    for (double left = bytes; left > chunk * 1e-6; left -= chunk)
-      out.push_back(std::min(chunk, left));
-    return out;
+  // The messages of one edge: what is passed on at a time first, then the rest as it comes, and the last part.
+  [[nodiscard]] std::vector<double> parts(double bytes) const {
+    const double part = traffic_.part;
+    if (!(part > 0) || bytes <= part) return {bytes};
+    if (bytes <= 2 * part) return {part, bytes - part};
+    return {part, bytes - 2 * part, part};
   }
 
-  // Chunk after chunk over each edge: each waits for the one before it, and for the same chunk on the edges `before`.
+  // Each message waits for the one before it on its edge. The first and the last wait for their likes on the edges
+  // `before`; what is between moves while it comes in. Over edges of equal speed that takes as long as passing on part
+  // after part, at a cost that does not grow with their number.
   void pipeline(const std::vector<uint32_t>& routes, const std::vector<Loads::Edge>& edges,
                 const std::vector<std::vector<uint32_t>>& before,
                 const std::vector<double>& bytes) {
@@ -150,6 +150,7 @@ class Planner {
       for (uint32_t c = 0; c < k; ++c) {
         add_message(edges[e].from, edges[e].to, routes[e], bytes[c]);
         if (c > 0) out_.after.push_back(first + e * k + c - 1);
+        if (!(traffic_.part > 0) || (k == 3 && c == 1)) continue;
         for (uint32_t b : before[e]) out_.after.push_back(first + b * k + c);
       }
     }
@@ -182,7 +183,7 @@ class Planner {
         before[e] = below->second;
       }
     }
-    pipeline(routes, lane.edges, before, chunks(flow.bytes));
+    pipeline(routes, lane.edges, before, parts(flow.bytes));
   }
 
   // In-network reduction forwards data as it comes: the flow is its message.
@@ -233,7 +234,9 @@ class Planner {
       before.emplace_back();
       if (edges.size() > 1) before.back() = {static_cast<uint32_t>(edges.size() - 2)};
     }
-    pipeline(routes, edges, before, chunks(traffic_.flows.front().bytes));
+    const std::vector<double> bytes = parts(traffic_.flows.front().bytes);
+    pipeline(routes, edges, before, bytes);
+    out_.per_hop = static_cast<uint32_t>(bytes.size());
   }
 
   // Each GPU talks to its switch; nodes are joined by trees, or by switches that reduce.
@@ -266,8 +269,6 @@ class Planner {
       }
     }
   }
-
-  static constexpr double kMostChunks = 512;  // of one edge; with more, larger ones stand for them
 
   const CallTraffic& traffic_;
   const Placement& placement_;

@@ -4,8 +4,8 @@
 // where every message is a flow of its own.
 //
 // Rings move step by step: a GPU sends a chunk when it has it and has sent the one before (store and
-// forward; channels that share a ring move together, as weight). Trees and chains pass on chunk after
-// chunk, so that their pipeline fills and drains; switches forward data as it comes (cut-through): one
+// forward; channels that share a ring move together, as weight). Trees and chains pass on part after
+// part (pipeline_fill.hpp), so that their pipeline fills and drains; switches forward data as it comes (cut-through): one
 // message per edge and direction, all at once. PAT takes the pattern of a ring; what the network itself
 // reduces (CollNet) is as fluid here as there. All-to-all is one message per pair.
 #pragma once
@@ -29,6 +29,8 @@ struct MessagePlan {
   // Messages that must have ended before message m starts: after[after_begin[m] ..
   // after_begin[m+1]).
   std::vector<uint32_t> after_begin, after;
+  // Chains: messages of each hop, which come hop by hop; 0: all messages start as one.
+  uint32_t per_hop = 0;
 };
 
 // Nothing for calls of one member.

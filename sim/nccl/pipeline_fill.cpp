@@ -10,14 +10,7 @@
 namespace rehearse::sim {
 namespace {
 
-// A way through the pipeline: time of one chunk, and on its slowest edge.
-struct Passage {
-  double sum = 0, most = 0;
-  void add(double seconds) {
-    sum += seconds;
-    most = std::max(most, seconds);
-  }
-};
+using Weights = std::unordered_map<LinkId, double>;
 
 class Filler {
  public:
@@ -28,37 +21,53 @@ class Filler {
         graphs_(graphs),
         pipeline_(pipeline),
         loads_(context, placement, graphs, pipeline.queues) {
-    for (const LinkWeight& use : pipeline.flow.links) weight_[use.link] += use.weight;
+    for (const LinkWeight& use : pipeline.flow.links) all_[use.link] += use.weight;
   }
 
   // Along the ring of the first channel from the root on, or towards it.
   [[nodiscard]] double chain() const {
-    const std::vector<Loads::Edge> ring = loads_.ring_edges(0);
-    Passage way;
+    double sum = 0;
     const bool reduce = pipeline_.function == Function::kReduce;
-    for (const Loads::Edge& edge : ring) {
+    for (const Loads::Edge& edge : loads_.ring_edges(0)) {
       // The edge that would close the ring carries nothing.
-      if ((reduce ? edge.from : edge.to) != pipeline_.root) way.add(seconds(edge));
+      if ((reduce ? edge.from : edge.to) != pipeline_.root) sum += seconds(edge, all_);
     }
-    return way.sum - way.most;
+    return sum - later();
   }
 
   // From the leaf that is farthest from the root up, and down to the farthest; the worse of both trees.
   [[nodiscard]] double tree(bool nodes_only) const {
-    // Channels of the first tree come first.
-    const auto second = static_cast<int>(graphs_.trees.size());
-    return std::max(one_tree(0, nodes_only), one_tree(second, nodes_only));
+    Weights up, down;
+    std::vector<std::vector<Loads::Edge>> trees;
+    for (int c = 0; c < pipeline_.channels; ++c) {
+      trees.push_back(loads_.tree_edges(c, nodes_only));
+      for (size_t e = 0; e < trees.back().size(); ++e) {
+        Weights& way = e % 2 == 0 ? up : down;
+        for (const LinkWeight& use : trees.back()[e].links) way[use.link] += use.weight;
+      }
+    }
+    double longest = 0;
+    for (const auto& edges : trees) {
+      longest = std::max(longest, one_tree(edges, up, down, nodes_only));
+    }
+    return longest - later();
   }
 
  private:
-  [[nodiscard]] double seconds(const Loads::Edge& edge) const {
+  [[nodiscard]] double seconds(const Loads::Edge& edge, const Weights& beside) const {
     double slowest = pipeline_.flow.cap > 0 ? 1 / pipeline_.flow.cap : 0;
     for (const LinkWeight& use : edge.links) {
       const double capacity = effective_capacity(context_.platform, context_.links[use.link]);
-      const auto at = weight_.find(use.link);
-      if (capacity > 0 && at != weight_.end()) slowest = std::max(slowest, at->second / capacity);
+      const auto at = beside.find(use.link);
+      if (capacity > 0 && at != beside.end()) slowest = std::max(slowest, at->second / capacity);
     }
-    return slowest * pipeline_.chunk;
+    return slowest * pipeline_.part;
+  }
+
+  // A part once all channels run.
+  [[nodiscard]] double later() const {
+    const double rate = rate_alone(context_, pipeline_.flow);
+    return rate > 0 ? pipeline_.part / rate : 0;
   }
 
   [[nodiscard]] uint32_t place_of(uint32_t member, bool nodes_only) const {
@@ -66,8 +75,8 @@ class Filler {
   }
 
   // Edges come in pairs, up and down.
-  [[nodiscard]] double one_tree(int channel, bool nodes_only) const {
-    const std::vector<Loads::Edge> edges = loads_.tree_edges(channel, nodes_only);
+  [[nodiscard]] double one_tree(const std::vector<Loads::Edge>& edges, const Weights& up,
+                                const Weights& down, bool nodes_only) const {
     struct Parent {
       uint32_t place;
       double up, down;
@@ -76,23 +85,23 @@ class Filler {
     std::vector<uint32_t> places;
     for (size_t e = 0; e + 1 < edges.size(); e += 2) {
       const uint32_t child = place_of(edges[e].from, nodes_only);
-      parents[child] = {place_of(edges[e].to, nodes_only), seconds(edges[e]),
-                        seconds(edges[e + 1])};
+      parents[child] = {place_of(edges[e].to, nodes_only), seconds(edges[e], up),
+                        seconds(edges[e + 1], down)};
       places.push_back(child);
     }
-    Passage up, down;
+    double longest_up = 0, longest_down = 0;
     for (uint32_t leaf : places) {
-      Passage to, from;
+      double to = 0, from = 0;
       size_t hops = 0;
       for (auto at = parents.find(leaf); at != parents.end() && hops++ < edges.size();
            at = parents.find(at->second.place)) {
-        to.add(at->second.up);
-        from.add(at->second.down);
+        to += at->second.up;
+        from += at->second.down;
       }
-      if (to.sum > up.sum) up = to;
-      if (from.sum > down.sum) down = from;
+      longest_up = std::max(longest_up, to);
+      longest_down = std::max(longest_down, from);
     }
-    return up.sum + down.sum - std::max(up.most, down.most);
+    return longest_up + longest_down;
   }
 
   const ModelContext& context_;
@@ -100,14 +109,19 @@ class Filler {
   const Graphs& graphs_;
   const Pipeline& pipeline_;
   Loads loads_;
-  std::unordered_map<LinkId, double> weight_;
+  Weights all_;
 };
 
 }  // namespace
 
+double passed_on(Protocol protocol, double chunk_bytes) {
+  return protocol == Protocol::kSimple ? chunk_bytes / 8 : 0;
+}
+
 LatencyPart pipeline_fill(const ModelContext& context, const Placement& placement,
                           const Graphs& graphs, const Pipeline& pipeline) {
-  LatencyPart part{"until the pipeline of chunks is full", 0, 0};
+  LatencyPart part{"until the pipeline is full", 0, 0};
+  if (!(pipeline.part > 0)) return part;
   const Filler filler(context, placement, graphs, pipeline);
   double fill = 0;
   switch (pipeline.algorithm) {

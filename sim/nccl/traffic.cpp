@@ -238,15 +238,18 @@ CallTraffic CommunicatorModel::Impl::planned(const Call& asked, const PlannedCal
   }
   const LatencyPart loops = loop_latency(timing, {asked, plan}, chunks, pace, out.terms);
   if (loops.count > 0) out.parts.push_back(loops);
-  const int64_t largest = (total_bytes(asked, n) + out.channels - 1) / out.channels;
-  out.chunk = static_cast<double>(std::min(chunks.chunk_bytes, largest)) *
-              wire_factor(choice.protocol) / out.queues.units;
-  const LatencyPart fill = pipeline_fill(
-      context, placement, graphs,
-      {asked.function, choice.algorithm, asked.root, out.flows.back(), out.chunk, out.queues});
+  const double largest = total / out.channels;
+  out.part =
+      std::min(passed_on(choice.protocol, static_cast<double>(chunks.chunk_bytes)), largest) *
+      wire_factor(choice.protocol) / out.queues.units;
+  const LatencyPart fill = pipeline_fill(context, placement, graphs,
+                                         {asked.function, choice.algorithm, asked.root,
+                                          out.flows.back(), out.channels, out.part, out.queues});
   if (fill.count > 0) {
     out.parts.push_back(fill);
     out.fill = sum_of({fill});
+    // In a stream of rooted calls the pipeline fills once.
+    if (!rooted) out.terms.start_us += static_cast<double>(out.fill) / 1000;
   }
   out.latency = sum_of(out.parts);
   add_cap_terms(plan, out);

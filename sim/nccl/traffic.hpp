@@ -76,9 +76,9 @@ struct CallTraffic {
   std::vector<HopLoad> hops{};
   Bytes hop_bytes = 0;  // payload of one of them
   Bytes credit = 0;     // payload that fits into the buffers between a sender and its receiver
-  // Trees and chains: bytes of one unit of the flow, on the wire, that are passed on at a time, and the part of
-  // `latency` in which that pipeline fills.
-  double chunk = 0;
+  // Trees and chains: bytes of one unit of the flow, on the wire, that are passed on at a time (0: as
+  // they come), and the part of `latency` in which that pipeline fills.
+  double part = 0;
   Nanos fill = 0;
   std::vector<LatencyPart> parts = {};  // whose sum is `latency`
   // Ranks that plan the call otherwise than the first one, and how: it then never ends.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "sim/replay/agreement.hpp"
+
 namespace rehearse::sim {
 namespace {
 
@@ -135,6 +137,35 @@ class Arranger {
 };
 
 }  // namespace
+
+void note_arrival(Meeting& meeting, const Arrival& arrival, const traces::Call& call,
+                  Bytes credit) {
+  if (meeting.arrived == 0) {
+    meeting.call = call;
+    meeting.first_arriver = arrival.rank;
+    meeting.first_arrival = meeting.last_arrival = arrival.when;
+  } else {
+    if (meeting.arrived == 1) meeting.second_arriver = arrival.rank;
+    const Agreement agreed = agreement(meeting.call, call, credit);
+    meeting.mismatch |= agreed == Agreement::kNeverEnds;
+    meeting.corrupt |= agreed == Agreement::kCorrupts;
+  }
+  ++meeting.arrived;
+  meeting.first_arrival = std::min(meeting.first_arrival, arrival.when);
+  if (meeting.last_arriver == UINT32_MAX || arrival.when > meeting.last_arrival) {
+    meeting.last_arrival = arrival.when;
+    meeting.last_arriver = arrival.rank;
+    meeting.last_op = arrival.op;
+  }
+}
+
+std::vector<bool> absent_members(const traces::Program& program, uint32_t communicator) {
+  std::vector<bool> out;
+  for (traces::RankId rank : program.communicators[communicator].members) {
+    out.push_back(program.find(rank) < 0);
+  }
+  return out;
+}
 
 int member_index(const traces::Communicator& communicator, traces::RankId rank) {
   const auto& members = communicator.members;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "sim/replay/agreement.hpp"
 #include "sim/replay/contention.hpp"
 #include "sim/replay/meetings.hpp"
 #include "sim/replay/message_runs.hpp"
@@ -170,24 +169,8 @@ class Evaluator final : public FabricListener, public Stage {
     out_.arrival[r][index] = when;
     Meeting& meeting = out_.meetings[id];
     const traces::Call& call = rank.calls[index];
-    if (meeting.arrived == 0) {
-      meeting.call = call;
-      meeting.first_arriver = static_cast<uint32_t>(r);
-      meeting.first_arrival = meeting.last_arrival = when;
-    } else {
-      if (meeting.arrived == 1) meeting.second_arriver = static_cast<uint32_t>(r);
-      const Agreement agreed = agreement(meeting.call, call, shape.credit);
-      meeting.mismatch |= agreed == Agreement::kNeverEnds;
-      meeting.corrupt |= agreed == Agreement::kCorrupts;
-    }
+    note_arrival(meeting, {static_cast<uint32_t>(r), op, when}, call, shape.credit);
     meeting.mismatch |= shape.planned_apart;
-    ++meeting.arrived;
-    meeting.first_arrival = std::min(meeting.first_arrival, when);
-    if (meeting.last_arriver == UINT32_MAX || when > meeting.last_arrival) {
-      meeting.last_arrival = when;
-      meeting.last_arriver = static_cast<uint32_t>(r);
-      meeting.last_op = op;
-    }
     if (meeting.mismatch || meeting.halted) return;
     if (!shape.hops.empty()) return arrive_rooted(r, id, call);
     // Once only: a rank that comes twice to one meeting does not start it again.
@@ -200,28 +183,23 @@ class Evaluator final : public FabricListener, public Stage {
     const DeclaredShape& shape = shapes_[out_.shape_of[id]];
     auto at = rooted_.find(id);
     if (at == rooted_.end()) {
-      at = rooted_.emplace(id, RootedCall(shape, call.collective, absent(call.communicator))).first;
+      at = rooted_
+               .emplace(id, RootedCall(shape, call.collective,
+                                       absent_members(program_, call.communicator)))
+               .first;
     }
     RootedCall& rooted = at->second;
     const uint32_t member = member_of(r, id);
     rooted.arrive(member);
     const std::vector<uint32_t> hops = rooted.take_startable();
     const Nanos start = now() + shape.latency;
-    if (rooted.is_everything(hops) && (!options_.messages || !shape.plan.route.empty())) {
+    if (rooted.is_everything(hops) && !options_.messages) {
       fabric_.timer(start, tag_of(Tag::kWhole, 0, id));
     } else {
       for (uint32_t hop : hops) fabric_.timer(start, tag_of(Tag::kHop, hop, id));
     }
     // All was there before this member: it only has to take it out of its buffer.
     if (rooted.may_leave(member)) fabric_.timer(start, tag_of(Tag::kLateMember, member, id));
-  }
-
-  [[nodiscard]] std::vector<bool> absent(uint32_t communicator) const {
-    std::vector<bool> out;
-    for (traces::RankId rank : program_.communicators[communicator].members) {
-      out.push_back(program_.find(rank) < 0);
-    }
-    return out;
   }
 
   [[nodiscard]] uint32_t member_of(size_t r, uint32_t id) const {
@@ -236,11 +214,8 @@ class Evaluator final : public FabricListener, public Stage {
     switch (kind_of(tag)) {
       case Tag::kWhole:
         return start_whole(id);
-      case Tag::kHop: {
-        const DeclaredHop& hop = shapes_[out_.shape_of[id]].hops[part];
-        if (!out_.meetings[id].halted) fabric_.start(hop.route, hop.bytes, tag);
-        return;
-      }
+      case Tag::kHop:
+        return start_hop(id, part, tag);
       case Tag::kLateMember:
         return leave_those_who_may(id);
       case Tag::kWake:
@@ -255,6 +230,28 @@ class Evaluator final : public FabricListener, public Stage {
       case Tag::kMessage:
         return;  // flows only
     }
+  }
+
+  void start_hop(uint32_t id, uint32_t part, uint64_t tag) {
+    if (out_.meetings[id].halted) return;
+    const DeclaredShape& shape = shapes_[out_.shape_of[id]];
+    if (shape.plan.per_hop > 0) return messages_.open_hop(id, shape.plan, part, fabric_);
+    fabric_.start(shape.hops[part].route, shape.hops[part].bytes, tag);
+  }
+
+  void hop_ended(uint32_t id, uint32_t hop) {
+    // Gone when only members that the program does not hold were left.
+    const auto at = rooted_.find(id);
+    if (at == rooted_.end()) return;
+    at->second.hop_ended(hop);
+    leave_those_who_may(id);
+  }
+
+  void message_ended(uint32_t id, uint32_t m) {
+    const DeclaredPlan& plan = shapes_[out_.shape_of[id]].plan;
+    const bool all = messages_.ended(id, plan, m, fabric_);
+    if (plan.per_hop == 0 && all) whole_ended(id);
+    if (plan.per_hop > 0 && (m + 1) % plan.per_hop == 0) hop_ended(id, m / plan.per_hop);
   }
 
   void start_whole(uint32_t id) {
@@ -281,15 +278,9 @@ class Evaluator final : public FabricListener, public Stage {
         if (--out_.meetings[id].flows_left == 0) whole_ended(id);
         return;
       case Tag::kHop:
-        // Gone when only members that the program does not hold were left.
-        if (const auto at = rooted_.find(id); at != rooted_.end()) {
-          at->second.hop_ended(part);
-          leave_those_who_may(id);
-        }
-        return;
+        return hop_ended(id, part);
       case Tag::kMessage:
-        if (messages_.ended(id, shapes_[out_.shape_of[id]].plan, part, fabric_)) whole_ended(id);
-        return;
+        return message_ended(id, part);
       case Tag::kTransfer:
         if (transfers_.flow_ended(tag)) end_transfer(tag);
         return;

@@ -116,6 +116,7 @@ class Declarer {
       routes.push_back(fabric_.add_route(load.links, {load.cap, owner}));
     }
     DeclaredPlan out;
+    out.per_hop = plan.per_hop;
     const size_t n = plan.messages.size();
     out.waits.assign(n, 0);
     out.next_begin.assign(n + 1, 0);

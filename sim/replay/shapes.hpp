@@ -25,6 +25,7 @@ struct DeclaredPlan {
   std::vector<uint32_t> waits;  // how many messages must have ended before
   // Messages that wait for message m: next[next_begin[m] .. next_begin[m + 1]).
   std::vector<uint32_t> next_begin, next;
+  uint32_t per_hop = 0;  // chains: messages of each hop, hop by hop
 };
 
 struct DeclaredShape {

@@ -24,9 +24,9 @@ struct Run {
     if (edit) edit(program);
     ReplayOptions options;
     options.traffic = [](const traces::Call& call, uint32_t) -> Result<CallTraffic> {
-      CallTraffic out;
-      out.flows.push_back({{{0, 1}}, static_cast<double>(call.bytes_in)});
-      return out;
+      CallTraffic traffic;
+      traffic.flows.push_back({{{0, 1}}, static_cast<double>(call.bytes_in)});
+      return traffic;
     };
     const std::vector<BytesPerSec> capacity = {1e9};
     options.capacity = capacity;

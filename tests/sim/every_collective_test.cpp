@@ -84,7 +84,10 @@ TEST_CASE("every collective runs with every algorithm NCCL has for it", "[sim][c
     Cluster cluster(setting.platform, setting.nodes, setting.per_node);
     auto& env = *cluster.launch.mutable_env();
     if (*setting.algorithm != 0) env["NCCL_ALGO"] = setting.algorithm;
-    if (std::string(setting.expected).find("COLLNET") == 0) env["NCCL_COLLNET_ENABLE"] = "1";
+    if (std::string(setting.expected).find("COLLNET") == 0) {
+      env["NCCL_COLLNET_ENABLE"] = "1";
+      cluster.platform.mutable_fabric()->set_sharp(true);
+    }
     const uint32_t ranks = setting.nodes * setting.per_node;
     std::vector<uint32_t> all(ranks);
     std::iota(all.begin(), all.end(), 0u);

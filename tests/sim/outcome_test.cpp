@@ -92,7 +92,7 @@ TEST_CASE("without a slow rank a step is shorter by what it cost", "[sim][outcom
 TEST_CASE("without a slow card a step is shorter by what it cost", "[sim][outcome]") {
   const sim::Scenario healthy = synth_ddp(16);
   sim::Scenario slow = healthy;
-  REQUIRE(change(slow, "platform.nodes[1].nics[2].bandwidth=5Gbps"));
+  REQUIRE(change(slow, "platform.nodes[1].nics[2].bandwidth=500Mbps"));
   const pb::Outcome outcome = run(slow);
   const int64_t cost = outcome.step_time_ns().mean() - run(healthy).step_time_ns().mean();
   REQUIRE(cost > 1'000'000);
