@@ -53,8 +53,8 @@ enum class ImportFormat { kUnknown, kNcclTopology, kNcclGraph, kNvidiaSmi };
                                                          const Machines& machines,
                                                          const ImportSettings& settings);
 
-// A machine of the catalogue from scattered facts: `nodes` copies of the best match, with the number
-// of GPUs that was seen. `name` is for findings.
+// A machine of the catalogue from scattered facts: `nodes` copies of the best match; where it has
+// another number of GPUs than was seen, that is told. `name` is for findings.
 [[nodiscard]] Result<ImportedPlatform> import_seen(const Seen& seen, uint32_t nodes,
                                                    const std::string& name,
                                                    const Machines& machines);

@@ -220,8 +220,11 @@ Result<Match> best_match(const Machines& machines, const Seen& seen) {
                 fmt::format("no machine of the catalogue has GPUs {}", in_quotes(seen.gpu_model)),
                 {}, "write the platform by hand; rehearse platforms lists what is known");
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  // Among equals a machine of its own before one that is rented: it says less that was not seen.
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    if (a.first != b.first) return a.first > b.first;
+    return !a.second->node.virtual_machine() && b.second->node.virtual_machine();
+  });
   Match match;
   match.id = all.front().second->id;
   match.node = all.front().second->node;

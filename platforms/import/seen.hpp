@@ -64,7 +64,7 @@ class Machines {
   std::map<std::string, pb::Gpu> gpus_;  // data sheets
 };
 
-// The entry with the highest agreement; ties go to the first id. kMissingInput when a GPU is named
+// The entry with the highest agreement; ties go to machines that are not virtual, then to the first id. kMissingInput when a GPU is named
 // that no entry has.
 [[nodiscard]] Result<Match> best_match(const Machines& machines, const Seen& seen);
 
