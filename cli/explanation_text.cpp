@@ -25,7 +25,7 @@ std::string nodes_of(const Explanation& e) {
 // "297 us", or why there is no time.
 std::string time_of(const Explanation& e) {
   if (!e.never) return format_duration(e.time);
-  return e.dissent.empty() ? "never: a link is down" : "never: ranks plan it differently";
+  return e.dissent.empty() ? "for ever: a link is down" : "for ever: ranks plan it differently";
 }
 
 std::string band_of(const Explanation& e, const ExplanationFrame& frame) {
