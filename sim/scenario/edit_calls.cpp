@@ -59,6 +59,18 @@ void hand_over_causes(RankProgram& rank, OpId from) {
   rank.gap[to] = std::exchange(rank.gap[from], 0);
 }
 
+// Where a rank makes the call of this communicator and sequence number; kNoOp: it does not.
+OpId operation_of(const RankProgram& rank, const traces::Call& wanted) {
+  for (size_t c = 0; c < rank.calls.size(); ++c) {
+    const traces::Call& call = rank.calls[c];
+    if (call.communicator == wanted.communicator && call.sequence == wanted.sequence &&
+        call.collective == wanted.collective) {
+      return rank.call_op[c];
+    }
+  }
+  return traces::kNoOp;
+}
+
 bool reduces(const traces::Call& call) {
   return call.collective == traces::Collective::kAllReduce ||
          call.collective == traces::Collective::kReduceScatter;
@@ -138,23 +150,23 @@ Result<void> swap_collectives(traces::Program& program, const pb::SwapCollective
   if (auto given = require(how.has_rank(), "swap-collectives", "rank"); !given) return given;
   RH_TRY(RankProgram * rank, find_rank(program, how.rank(), "swap-collectives"));
   uint32_t seen = 0;
-  for (LaneId l = 0; l < rank->lanes.size(); ++l) {
-    OpId before = traces::kNoOp;
-    for (OpId op = rank->lane_begin[l]; op < rank->lane_begin[l + 1]; ++op) {
-      if (rank->call[op] == traces::kNoCall) continue;
-      const OpId first = std::exchange(before, op);
-      if (first == traces::kNoOp) continue;
-      const uint32_t a = rank->call[first], b = rank->call[op];
-      if (rank->calls[a].communicator == rank->calls[b].communicator || seen++ != how.nth())
-        continue;
-      std::swap(rank->call[first], rank->call[op]);
-      rank->call_op[a] = op;
-      rank->call_op[b] = first;
-      return {};
+  for (size_t c = 0; c + 1 < rank->calls.size(); ++c) {
+    const traces::Call first = rank->calls[c], second = rank->calls[c + 1];
+    if (first.communicator == second.communicator || traces::is_point_to_point(first.collective) ||
+        traces::is_point_to_point(second.collective) || seen++ != how.nth()) {
+      continue;
     }
+    // The GPU has room for one of the two: on this rank the second has it, elsewhere the first.
+    for (RankProgram& other : program.ranks) {
+      const OpId a = operation_of(other, first), b = operation_of(other, second);
+      if (a == traces::kNoOp || b == traces::kNoOp) continue;
+      const bool swapped = other.rank == rank->rank;
+      add_waits(other, {{swapped ? a : b, swapped ? b : a}});
+    }
+    return {};
   }
   return fail(Code::kBadInput,
-              fmt::format("rank {} has {} pairs of calls of different communicators on one stream",
+              fmt::format("rank {} has {} pairs of collectives of different communicators",
                           rank->rank, seen),
               "swap-collectives: nth", "use a job with several kinds of parallelism");
 }

@@ -57,6 +57,29 @@ void drop_calls_from(RankProgram& rank, const std::vector<bool>& dropped) {
 
 }  // namespace
 
+void add_waits(RankProgram& rank, std::vector<std::pair<traces::OpId, traces::OpId>> waits) {
+  std::sort(waits.begin(), waits.end());
+  std::vector<uint32_t> begins;
+  std::vector<OpId> edges;
+  std::vector<bool> inferred;
+  size_t next = 0;
+  for (OpId op = 0; op < rank.size(); ++op) {
+    begins.push_back(static_cast<uint32_t>(edges.size()));
+    for (uint32_t e = rank.edge_begin[op]; e < rank.edge_begin[op + 1]; ++e) {
+      edges.push_back(rank.edges[e]);
+      inferred.push_back(e < rank.edge_inferred.size() && rank.edge_inferred[e]);
+    }
+    for (; next < waits.size() && waits[next].first == op; ++next) {
+      edges.push_back(waits[next].second);
+      inferred.push_back(false);
+    }
+  }
+  begins.push_back(static_cast<uint32_t>(edges.size()));
+  rank.edge_begin = std::move(begins);
+  rank.edges = std::move(edges);
+  rank.edge_inferred = std::move(inferred);
+}
+
 Result<void> end_early(traces::Program& program, const pb::EndEarly& how) {
   if (auto given = require(how.has_rank(), "end-early", "rank"); !given) return given;
   if (auto given = require(how.has_steps(), "end-early", "steps"); !given) return given;
@@ -141,6 +164,8 @@ Result<void> no_overlap(traces::Program& program, const pb::NoOverlap& how) {
     // What follows the cause of a call on a stream waits for the call.
     std::vector<std::pair<OpId, OpId>> waits;  // who, for whom
     for (OpId op : rank->call_op) {
+      // Sends and receives of a pipeline are posted ahead; waiting for each would wait for ever.
+      if (traces::is_point_to_point(rank->calls[rank->call[op]].collective)) continue;
       for (OpId cause : rank->predecessors(op)) {
         const auto at = std::upper_bound(rank->lane_begin.begin(), rank->lane_begin.end(), cause);
         const auto lane = static_cast<LaneId>(at - rank->lane_begin.begin() - 1);
@@ -148,26 +173,7 @@ Result<void> no_overlap(traces::Program& program, const pb::NoOverlap& how) {
         waits.emplace_back(cause + 1, op);
       }
     }
-    std::sort(waits.begin(), waits.end());
-    std::vector<uint32_t> begins;
-    std::vector<OpId> edges;
-    std::vector<bool> inferred;
-    size_t next = 0;
-    for (OpId op = 0; op < rank->size(); ++op) {
-      begins.push_back(static_cast<uint32_t>(edges.size()));
-      for (uint32_t e = rank->edge_begin[op]; e < rank->edge_begin[op + 1]; ++e) {
-        edges.push_back(rank->edges[e]);
-        inferred.push_back(e < rank->edge_inferred.size() && rank->edge_inferred[e]);
-      }
-      for (; next < waits.size() && waits[next].first == op; ++next) {
-        edges.push_back(waits[next].second);
-        inferred.push_back(false);
-      }
-    }
-    begins.push_back(static_cast<uint32_t>(edges.size()));
-    rank->edge_begin = std::move(begins);
-    rank->edges = std::move(edges);
-    rank->edge_inferred = std::move(inferred);
+    add_waits(*rank, std::move(waits));
   }
   return {};
 }

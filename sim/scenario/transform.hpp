@@ -40,6 +40,9 @@ constexpr Nanos kLongestPause = 31'536'000'000'000'000;  // a year
 [[nodiscard]] Result<void> vary_steps(traces::Program& program, const pb::VarySteps& how);
 [[nodiscard]] Result<void> no_overlap(traces::Program& program, const pb::NoOverlap& how);
 
+// Operations that wait for others of the same rank beyond their lane and edges: who, for whom.
+void add_waits(traces::RankProgram& rank, std::vector<std::pair<traces::OpId, traces::OpId>> waits);
+
 // kBadInput with the ranks there are when the program has no such rank; `patch` names the transform.
 [[nodiscard]] Result<traces::RankProgram*> find_rank(traces::Program& program, uint32_t rank,
                                                      const char* patch);
