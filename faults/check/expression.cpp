@@ -22,9 +22,9 @@ constexpr size_t kLongestMatched = 4096;
 Value truth(bool value) { return value ? "true" : "false"; }
 
 Value conjunction(const Term& term, const Scope& scope, std::string_view decisive) {
-  const Value left = evaluate_term(*term.parts[0], scope);
+  Value left = evaluate_term(*term.parts[0], scope);
   if (left == decisive) return left;
-  const Value right = evaluate_term(*term.parts[1], scope);
+  Value right = evaluate_term(*term.parts[1], scope);
   if (right == decisive) return right;
   return left && right ? right : std::nullopt;
 }

@@ -103,7 +103,7 @@ class ExpressionParser {
     return left;
   }
 
-  Result<Part> matching(const Part& left, const Part& right) const {
+  [[nodiscard]] Result<Part> matching(const Part& left, const Part& right) const {
     if (right->kind != TermKind::kConstant) return unexpected("a constant regular expression");
     try {
       Term term{TermKind::kOperator, "matches", {left, right}, nullptr};
@@ -150,8 +150,10 @@ class ExpressionParser {
     if (at_ < text_.size() && text_[at_] == '\'') return quoted();
     size_t end = at_;
     while (end < text_.size() && is_word_char(text_[end])) ++end;
-    if (end == at_) return unexpected("a name or value");
     std::string word(text_.substr(at_, end - at_));
+    const bool joins =
+        word == "and" || word == "or" || word == "not" || word == "in" || word == "matches";
+    if (word.empty() || joins) return unexpected("a name or value");
     if (std::isdigit(static_cast<unsigned char>(word.front())) != 0) {
       if (!as_number(word)) return unexpected("a number");
       at_ = end;
