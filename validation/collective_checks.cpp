@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <tuple>
 
 namespace rehearse::validation {
 namespace {
@@ -44,50 +43,51 @@ CheckRow row_of(const Observed& one, double predicted, double measured) {
   return row;
 }
 
-// Errors of held-out predictions, of which the band of a new one is made: quantiles over other
-// configurations of calls of about that size. Every configuration counts the same however many rows
-// it has; those of the same hardware count kOwnHardware times.
+// Errors of held-out predictions, of which the band of a new one is made: quantiles over the rows of
+// all other configurations, calls of about that size.
 class HeldOutErrors {
  public:
-  void add(const HeldOut& held, const std::string& hardware) {
+  void add(const HeldOut& held) {
     const Observation& o = held.observed->observation;
-    Group& group = groups_[{o.group, hardware, size_class(o.bytes)}];
     for (const double measured : held.observed->repeats) {
-      group.push_back(std::log(measured / held.predicted_us));
+      errors_[size_class(o.bytes)].emplace_back(std::log(measured / held.predicted_us), o.group);
     }
   }
+  void sort() {
+    for (auto& [size, errors] : errors_) std::sort(errors.begin(), errors.end());
+  }
 
-  // ln(measured / predicted) at 5 and 95 %.
-  [[nodiscard]] std::pair<double, double> band(const Observation& target,
-                                               const std::string& hardware) const {
-    std::vector<std::pair<double, double>> errors;  // with weight
-    double all = 0;
-    for (const auto& [key, group] : groups_) {
-      const auto& [name, where, size] = key;
-      if (name == target.group || size != size_class(target.bytes)) continue;
-      const double weight = where == hardware ? kOwnHardware : 1;
-      for (const double error : group) {
-        errors.emplace_back(error, weight / static_cast<double>(group.size()));
-      }
-      all += weight;
+  // ln(measured / predicted) at 5 and 95 %. After sort().
+  [[nodiscard]] std::pair<double, double> band(const Observation& target) const {
+    std::vector<double> beside;
+    for (const auto& [error, group] : errors_.at(size_class(target.bytes))) {
+      if (group != target.group) beside.push_back(error);
     }
-    std::sort(errors.begin(), errors.end());
-    const auto at = [&](double share) {
-      double sum = 0;
-      for (const auto& [error, weight] : errors) {
-        sum += weight;
-        if (sum >= share * all) return error;
-      }
-      return errors.empty() ? 0 : errors.back().first;
-    };
-    return {at(.05), at(.95)};
+    return {quantile(beside, .05), quantile(beside, .95)};
   }
 
  private:
-  static constexpr double kOwnHardware = 4;
-  using Group = std::vector<double>;
-  std::map<std::tuple<std::string, std::string, size_t>, Group> groups_;
+  std::map<size_t, std::vector<std::pair<double, std::string>>> errors_;
 };
+
+// Where rows are far off, most rows first.
+std::string worst_groups(const Check& check) {
+  const double limit = check.p90_target > 0 ? check.p90_target : check.target;
+  std::map<std::string, size_t> far, all;
+  for (const CheckRow& row : check.rows) {
+    ++all[row.group];
+    if (std::abs(row.error()) > limit) ++far[row.group];
+  }
+  std::vector<std::pair<size_t, std::string>> most;
+  for (const auto& [group, n] : far) most.emplace_back(n, group);
+  std::sort(most.rbegin(), most.rend());
+  std::string out = fmt::format("rows off by more than {:.0f} %:", 100 * limit);
+  for (size_t i = 0; i < most.size() && i < 6; ++i) {
+    out += fmt::format("{} {} of {} of {}", i == 0 ? "" : ";", most[i].first, all[most[i].second],
+                       most[i].second);
+  }
+  return out;
+}
 
 Check make(const char* id, const char* what, double target) {
   Check check;
@@ -113,7 +113,7 @@ std::vector<Check> collective_checks(const std::vector<ObservedHardware>& hardwa
                      "measured times inside the 90 % band of the held-out prediction", .85);
   bands.metric = "share of rows inside";
   std::vector<std::map<std::string, Fit>> fits(hardware.size());
-  std::vector<std::pair<const ObservedHardware*, HeldOut>> held;
+  std::vector<HeldOut> held;
   HeldOutErrors errors;
   for (size_t i = 0; i < hardware.size(); ++i) {
     const ObservedHardware& h = hardware[i];
@@ -135,18 +135,20 @@ std::vector<Check> collective_checks(const std::vector<ObservedHardware>& hardwa
     for (const std::string& group : groups) fits[i][group] = fit(h.without(group));
     for (const Observed& one : h.observed) {
       const Fit& own = fits[i][one.observation.group];
-      held.push_back({&h, {&one, predicted_us(one.observation, own.point)}});
-      errors.add(held.back().second, h.hardware);
+      held.push_back({&one, predicted_us(one.observation, own.point)});
+      errors.add(held.back());
     }
   }
   std::vector<double> widths;
   size_t inside = 0;
-  for (const auto& [h, one] : held) {
+  errors.sort();
+  for (const HeldOut& one : held) {
     const size_t size = size_class(one.observed->observation.bytes);
     if (size == 1) continue;
-    const auto [low, high] = errors.band(one.observed->observation, h->hardware);
+    const auto [low, high] = errors.band(one.observed->observation);
     for (const double measured : one.observed->repeats) {
       CheckRow row = row_of(*one.observed, one.predicted_us, measured);
+      row.command = "rehearse validate --only collectives --rows --json";
       row.low = one.predicted_us * std::exp(low);
       row.high = one.predicted_us * std::exp(high);
       inside += row.low <= measured && measured <= row.high ? 1 : 0;
@@ -158,6 +160,9 @@ std::vector<Check> collective_checks(const std::vector<ObservedHardware>& hardwa
   judge_median(sheet);
   judge_median(fitted);
   judge_median(small);
+  for (Check* check : {&sheet, &fitted, &small}) {
+    if (!check->met) check->why = worst_groups(*check);
+  }
   if (!bands.rows.empty()) {
     bands.value = static_cast<double>(inside) / static_cast<double>(bands.rows.size());
     bands.at_least = true;

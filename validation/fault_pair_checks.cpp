@@ -146,6 +146,9 @@ std::vector<Check> fault_pair_checks(const fs::path& data, Reporter&) {
     check.rows.push_back({fmt::format("{}: {}", pair.id(), pair.why()), "", *before / *after,
                           measured, "", was.source, command_of(pair.model(), pair.model().before()),
                           0, 0});
+    if (std::abs(check.rows.back().error()) > kPairTolerance && !pair.model().known().empty()) {
+      check.why += (check.why.empty() ? "" : "; ") + pair.id() + ": " + pair.model().known();
+    }
     for (const std::string& assumed : pair.model().assumptions()) {
       check.assumptions.push_back(pair.id() + ": " + assumed);
     }

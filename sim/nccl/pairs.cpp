@@ -49,19 +49,21 @@ double wire_bytes(const PairContext& of, double bytes, Protocol protocol) {
   return bytes * wire_factor(protocol) / of.parameters.rate[index_of(protocol)];
 }
 
+// In a communicator of several nodes all pairs move the network's chunks, those of one node too.
+bool by_network_chunks(const PairContext& of) { return of.placement.groups.size() > 1; }
+
 // Rate of one channel of send and recv.
-BytesPerSec pair_cap(const PairContext& of, const pb::Gpu& gpu, const P2pTransfer& plan,
-                     bool between) {
+BytesPerSec pair_cap(const PairContext& of, const pb::Gpu& gpu, const P2pTransfer& plan) {
   return pair_channel_limit(gpu.clock(), plan.chunk_bytes) *
-         (between ? of.parameters.pair_network : of.parameters.pair);
+         (by_network_chunks(of) ? of.parameters.pair_network : of.parameters.pair);
 }
 
-void add_cap_term(const PairContext& of, const FlowLoad& flow, const Exchange& exchange,
+void add_cap_term(const PairContext& of, const FlowLoad& flow, Protocol protocol,
                   TimeTerms& terms) {
   if (flow.cap <= 0) return;
-  const double rate = of.parameters.rate[index_of(exchange.protocol)];
+  const double rate = of.parameters.rate[index_of(protocol)];
   const double us = flow.bytes / flow.cap * rate * 1e6;
-  if (exchange.between) {
+  if (by_network_chunks(of)) {
     terms.pair_network_us = std::max(terms.pair_network_us, us * of.parameters.pair_network);
   } else {
     terms.pair_us = std::max(terms.pair_us, us * of.parameters.pair);
@@ -85,7 +87,7 @@ Result<FlowLoad> transfer(const PairContext& of, uint32_t from, uint32_t to, Byt
   FlowLoad flow;
   flow.links = Loads(of.context, of.placement, of.graphs, queues).pair(from, to, channels);
   flow.bytes = wire_bytes(of, static_cast<double>(bytes) / channels, plan.protocol);
-  flow.cap = pair_cap(of, gpu_of(of, from), plan, between);
+  flow.cap = pair_cap(of, gpu_of(of, from), plan);
   if (between && of.placement.inter == InterTransport::kSocket) {
     flow.cap = std::min(flow.cap, socket_limit(of.placement.members[from]));
   }
@@ -117,8 +119,8 @@ Result<CallTraffic> all_to_all(const PairContext& of, const traces::Call& call) 
   flow.bytes = wire_bytes(of, bytes / members * unit, plan.protocol);
   // A pair has its channels; all pairs of a GPU have those of the communicator.
   const double lanes = std::min<double>(plan.channels, layout.channels / (members - 1.0));
-  flow.cap = lanes * pair_cap(of, gpu_of(of, 0), plan, between) * unit;
-  add_cap_term(of, flow, {plan.protocol, 1, between}, out.terms);
+  flow.cap = lanes * pair_cap(of, gpu_of(of, 0), plan) * unit;
+  add_cap_term(of, flow, plan.protocol, out.terms);
   out.flows.push_back(std::move(flow));
   limit_by_network(of.context, of.placement, out.flows);
   return out;
@@ -155,7 +157,7 @@ Result<CallTraffic> shift_traffic(const PairContext& of, Bytes bytes) {
         of.placement.members[m].gpu.node != of.placement.members[(m + 1) % members].gpu.node;
     CallTraffic one;
     add_latency(of, {plan.protocol, 1, between}, one);
-    add_cap_term(of, flow, {plan.protocol, 1, between}, out.terms);
+    add_cap_term(of, flow, plan.protocol, out.terms);
     if (one.latency > out.latency) {
       one.terms.pair_us = out.terms.pair_us;
       one.terms.pair_network_us = out.terms.pair_network_us;
@@ -189,7 +191,7 @@ Result<CallTraffic> pair_traffic(const PairContext& of, const traces::Call& call
     out.algorithm = fmt::format("P2P/{}", name_of(plan.protocol));
     out.channels = plan.channels;
     add_latency(of, {plan.protocol, 1, between}, out);
-    add_cap_term(of, flow, {plan.protocol, 1, between}, out.terms);
+    add_cap_term(of, flow, plan.protocol, out.terms);
     out.bus_bytes = static_cast<double>(bytes);
     if (peer != member) out.flows.push_back(std::move(flow));
     limit_by_network(of.context, of.placement, out.flows);

@@ -34,7 +34,7 @@ struct TimeParameters {
   std::array<std::array<double, 3>, kHopKinds> hop{};  // latency, by kind and protocol
   std::array<double, 3> rate{};                        // of a protocol on any link
   double channel = 1;                                  // limit of one channel
-  double pair_network = 1;                             // the same between nodes
+  double pair_network = 1;                             // the same in communicators of several nodes
   double pair = 1;                                     // limit of one channel of send and recv
   double host_share = 0;                               // of a PCIe link through host memory
   double nvls_share = 0;                               // of NVLink's rate; 0: by the GPU

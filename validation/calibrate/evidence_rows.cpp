@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 
-#include "traces/evidence/evidence.hpp"
 #include "traces/import/import.hpp"
 #include "validation/statistics.hpp"
 
@@ -112,36 +111,27 @@ Result<EvidenceRows> read_measured(const std::vector<fs::path>& files,
                                    const std::string& collective, Reporter& reporter) {
   EvidenceRows out;
   for (const fs::path& file : files) {
-    const size_t before = out.rows.size();
     const std::string where = file.string();
-    auto evidence = fs::is_directory(file)
-                        ? Result<std::vector<pb::Evidence>>(std::vector<pb::Evidence>{})
-                        : traces::read_evidence(file, out.findings, reporter);
-    if (evidence) {
-      for (const pb::Evidence& one : *evidence) {
-        NcclTestTables tables;
-        for (const auto& table : one.measured().tables()) {
-          add_table_rows(table, where, collective, tables);
-        }
-        out.findings.merge(tables.findings);
-        out.rows.insert(out.rows.end(), tables.rows.begin(), tables.rows.end());
-        if (!one.has_inspector()) continue;
-        const auto records = inspector_rows(one.inspector(), where);
-        out.rows.insert(out.rows.end(), records.begin(), records.end());
+    RH_TRY(const traces::Imported imported, traces::import_files({file}, {}, reporter));
+    NcclTestTables tables;
+    for (const pb::Evidence& one : imported.trace.evidence) {
+      for (const auto& table : one.measured().tables()) {
+        add_table_rows(table, where, collective, tables);
       }
-    } else if (evidence.error().code != Code::kBadInput) {
-      return tl::unexpected(evidence.error());
+      if (!one.has_inspector()) continue;
+      const auto records = inspector_rows(one.inspector(), where);
+      tables.rows.insert(tables.rows.end(), records.begin(), records.end());
     }
-    if (out.rows.size() == before) {
-      RH_TRY(const traces::Imported imported, traces::import_files({file}, {}, reporter));
-      const auto calls = trace_rows(imported.trace, where);
-      out.rows.insert(out.rows.end(), calls.begin(), calls.end());
-    }
-    if (out.rows.size() == before) {
+    const auto calls = trace_rows(imported.trace, where);
+    tables.rows.insert(tables.rows.end(), calls.begin(), calls.end());
+    if (tables.rows.empty()) {
       return fail(
           Code::kBadInput, "it holds no measured time of a collective", where,
           "give what nccl-tests prints, records of NCCL Inspector, or a trace of all ranks");
     }
+    out.findings.merge(imported.findings);
+    out.findings.merge(tables.findings);
+    out.rows.insert(out.rows.end(), tables.rows.begin(), tables.rows.end());
     out.files.push_back(file.filename().string());
   }
   return out;

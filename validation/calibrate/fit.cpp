@@ -15,8 +15,10 @@ using Matrix = std::vector<Vector>;
 
 constexpr double kHuber = 1.345;
 constexpr double kLeastScatter = 0.02;  // nccl-tests repeats itself to about this
-constexpr double kStated = 1e-9;        // as good as the prior, but not left to it
-constexpr double kStep = 0.02;          // of a numeric derivative, in ln
+constexpr double kMostScatter =
+    0.25;                         // what is off by more is bias that parameters have to explain
+constexpr double kStated = 1e-9;  // as good as the prior, but not left to it
+constexpr double kStep = 0.02;    // of a numeric derivative, in ln
 constexpr double kLongestStep = 0.5;
 constexpr int kIterations = 40;
 constexpr double kEnough = 1e-4;  // relative fall of the objective at which it stops
@@ -136,7 +138,7 @@ class Fitting {
 
   static double scatter_of(Vector r) {
     for (double& one : r) one = std::abs(one);
-    return std::max(kLeastScatter, 1.4826 * quantile_of(std::move(r), .5));
+    return std::clamp(1.4826 * quantile_of(std::move(r), .5), kLeastScatter, kMostScatter);
   }
 
   [[nodiscard]] double objective(const Point& at, const Vector& r, double scatter) const {

@@ -35,7 +35,7 @@ const std::array<Parameter, 25> kParameters = {{
      [](pb::Efficiency& e, double v) { e.set_channel(v); }},
     {"pair", "limit of one channel of send and recv, of the model's", 1, 0.2, 8, 0.4, false,
      [](pb::Efficiency& e, double v) { e.set_pair(v); }},
-    {"pair_network", "the same between nodes", 1, 0.2, 8, 0.4, false,
+    {"pair_network", "the same in communicators of several nodes", 1, 0.2, 8, 0.4, false,
      [](pb::Efficiency& e, double v) { e.set_pair_network(v); }},
     {"rate.ll", "rate of LL", 1, 0.3, 2, 0.3, false,
      [](pb::Efficiency& e, double v) { e.mutable_rate()->set_ll(v); }},
