@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/document.hpp"

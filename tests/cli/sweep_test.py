@@ -89,11 +89,13 @@ class Sweep(unittest.TestCase):
         self.assertIn("bandwidth", answer["failed"][0]["reason"])
 
     def test_a_point_out_of_time_or_memory_is_lost_and_tried_again(self):
+        self.study.write_text("base: gpt-32\naxes:\n  - patches: [{label: long, patches: [{steps: 100}]}]\n")
         out = self.at / "limited"
-        done = self.sweep("-o", str(out), "--point-time", "1us", "--json")
+        done = self.sweep("-o", str(out), "--point-time", "1ms", "--json")
         self.assertEqual(json.loads(done.stdout)["feasible"], 0)
+        self.assertIn("took longer than 1.00 ms", json.loads(done.stdout)["failed"][0]["reason"])
         done = self.sweep("-o", str(out), "--json")
-        self.assertEqual(json.loads(done.stdout)["feasible"], 8)
+        self.assertEqual(json.loads(done.stdout)["feasible"], 1)
         done = self.sweep("-o", str(self.at / "small"), "--point-memory", "1MiB", "--json")
         self.assertEqual(json.loads(done.stdout)["feasible"], 0)
 
