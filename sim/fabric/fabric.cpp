@@ -2,6 +2,7 @@
 #include "sim/fabric/fabric.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/fabric/folding.hpp"
 
@@ -85,12 +86,47 @@ void Fabric::start(RouteId route, double bytes, uint64_t tag) {
     return;
   }
   route_bytes_[route] += bytes;
-  if (folded_[route].lone) {
-    count_visits(1);
-    lone_.at(route).flows.start(now_, bytes, tag);
-    return arm(route);
+  uint32_t id = static_cast<uint32_t>(flows_.size());
+  if (unused_.empty()) {
+    flows_.emplace_back();
+  } else {
+    id = unused_.back();
+    unused_.pop_back();
   }
-  start_flow(route, bytes, tag);
+  Flow& flow = flows_[id];
+  flow = {route, tag, bytes, clock(), flow.turn + 1, Flow::State::kFree};
+  count_visits(folded_[route].constraints.size());
+  std::vector<uint32_t> crowded;
+  if (!demand_->start(id, route, crowded)) {
+    for (const uint32_t other : crowded) share(other);
+    flow.state = Flow::State::kShares;
+    ++counters_.shared;
+    return start_flow(route, bytes, id);
+  }
+  const double end = (flow.since + bytes / demand_->bound(route)) * 1e9;
+  if (!(demand_->bound(route) > 0)) return;  // over a link that is down
+  constexpr double kLatest = static_cast<double>(kEndOfTime);
+  const Nanos when = end < kLatest ? static_cast<Nanos>(std::nearbyint(end)) : kEndOfTime + 1;
+  push(timers_, {std::max(when, now_), order_++, uint64_t{flow.turn} << 32 | id, Due::kFreeFlow});
+}
+
+void Fabric::share(uint32_t id) {
+  Flow& flow = flows_[id];
+  const double rate = demand_->bound(flow.route);
+  const double left = flow.bytes - rate * (clock() - flow.since);
+  if (rate > 0 && left <= rate * 1e-9) return;  // it ends now
+  demand_->hold(id, flow.route);
+  flow.state = Flow::State::kShares;
+  ++counters_.shared;
+  start_flow(flow.route, left, id);
+}
+
+uint64_t Fabric::forget(uint32_t id) {
+  Flow& flow = flows_[id];
+  demand_->end(id, flow.route, flow.state == Flow::State::kFree);
+  flow.state = Flow::State::kNone;
+  unused_.push_back(id);
+  return flow.tag;
 }
 
 bool Fabric::set_capacity(LinkId link, BytesPerSec capacity) {
@@ -107,55 +143,38 @@ bool Fabric::set_capacity(LinkId link, BytesPerSec capacity) {
 }
 
 void Fabric::halt(uint64_t mask, uint64_t bits) {
-  std::vector<RouteId> changed;  // in order: what is set at one time comes in order of being set
-  for (auto& [route, lone] : lone_) {
-    if (lone.flows.halt(now_, mask, bits)) changed.push_back(route);
+  for (uint32_t id = 0; id < flows_.size(); ++id) {
+    Flow& flow = flows_[id];
+    if ((flow.tag & mask) != bits) continue;
+    if (flow.state == Flow::State::kFree) demand_->end(id, flow.route, true);
+    if (flow.state == Flow::State::kShares) halt_flow(id);
+    if (flow.state != Flow::State::kNone) flow.state = Flow::State::kHalted;
   }
-  std::sort(changed.begin(), changed.end());
-  for (const RouteId route : changed) arm(route);
-  halt_flows(mask, bits);
 }
 
-void Fabric::find_lone_routes(const std::vector<Constraint>& constraints) {
-  std::vector<uint32_t> users(constraints.size(), 0);
+void Fabric::find_demand(const std::vector<Constraint>& constraints) {
+  std::vector<BytesPerSec> capacity;
+  for (const Constraint& constraint : constraints) capacity.push_back(constraint.capacity);
+  std::vector<bool> changes(constraints.size(), false);
+  for (const auto& [link, own] : own_constraint_) changes[own.first] = true;
+  std::vector<std::vector<Demand::Use>> routes;
   for (const FoldedRoute& route : folded_) {
-    for (const LinkWeight& use : route.constraints) ++users[use.link];
+    auto& uses = routes.emplace_back();
+    for (const LinkWeight& use : route.constraints) uses.push_back({use.link, use.weight});
   }
-  // What may change its capacity is left to the solver.
-  for (const auto& [link, own] : own_constraint_) users[own.first] = UINT32_MAX;
-  for (RouteId r = 0; r < folded_.size(); ++r) {
-    const auto& uses = folded_[r].constraints;
-    folded_[r].lone = uses.size() == 1 && users[uses.front().link] == 1;
-    if (!folded_[r].lone) continue;
-    const BytesPerSec rate = constraints[uses.front().link].capacity / uses.front().weight;
-    lone_.emplace(r, Lone{LoneRoute(rate)});
-  }
+  demand_.emplace(std::move(capacity), changes, std::move(routes));
 }
 
-void Fabric::arm(RouteId route) {
-  Lone& lone = lone_.at(route);
-  const Nanos when = lone.flows.next_end();
-  if (when == lone.armed) return;
-  lone.armed = when;
-  ++lone.version;
-  if (when < 0) return;
-  push(timers_, {std::min(when, kEndOfTime + 1), order_++, uint64_t{lone.version} << 32 | route,
-                 Due::kLoneRoute});
-}
-
-void Fabric::end_lone_flows(RouteId route) {
+void Fabric::end_free_flow(uint64_t tag) {
+  const auto id = static_cast<uint32_t>(tag);
+  const Flow& flow = flows_[id];
+  if (flow.turn != tag >> 32 || flow.state != Flow::State::kFree) return;  // it shares by now
   if (now_ > kEndOfTime) {
     too_long_ = true;
     return stop();
   }
-  Lone& lone = lone_.at(route);
-  lone.armed = -1;
-  for (const uint64_t tag : lone.flows.take_ended(now_)) {
-    if (stopped_) return;
-    --in_flight_;
-    listener_->on_flow_end(tag);
-  }
-  if (!stopped_) arm(route);
+  --in_flight_;
+  listener_->on_flow_end(forget(id));
 }
 
 void Fabric::stop() {
@@ -188,11 +207,9 @@ void Fabric::drain(Nanos now) {
         --in_flight_;
         listener_->on_flow_end(timer.tag);
         break;
-      case Due::kLoneRoute: {
-        const auto route = static_cast<RouteId>(timer.tag);
-        if (lone_.at(route).version == timer.tag >> 32) end_lone_flows(route);
+      case Due::kFreeFlow:
+        end_free_flow(timer.tag);
         break;
-      }
     }
   }
 }
@@ -202,13 +219,14 @@ void Fabric::fire_timers(Nanos now) {
   if (const Nanos next = next_timer(); next >= 0) wake_at(next);
 }
 
-void Fabric::end_flow(Nanos now, uint64_t tag) {
+void Fabric::end_flow(Nanos now, uint32_t flow) {
   if (stopped_) return;
   drain(now);
   if (stopped_) return;
   now_ = std::max(now_, now);
+  if (flows_[flow].state == Flow::State::kHalted) return;  // by what came just before
   --in_flight_;
-  listener_->on_flow_end(tag);
+  listener_->on_flow_end(forget(flow));
 }
 
 Result<void> Fabric::run(FabricListener& listener) {
@@ -222,7 +240,7 @@ Result<void> Fabric::run(FabricListener& listener) {
   }
   own_constraint_ = std::move(folding.kept);
   counters_.constraints = constraints.size();
-  find_lone_routes(constraints);
+  find_demand(constraints);
   if (auto ready = prepare(constraints, folded_); !ready) return ready;
   listener_ = &listener;
   if (const Nanos next = next_timer(); next >= 0) wake_at(next);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -21,7 +22,7 @@
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "platforms/model/links.hpp"
-#include "sim/fabric/lone_route.hpp"
+#include "sim/fabric/demand.hpp"
 
 namespace rehearse::sim {
 
@@ -99,6 +100,7 @@ class Fabric {
   struct Counters {
     uint64_t timers = 0;
     uint64_t flows = 0;
+    uint64_t shared = 0;         // flows that a solver had to look at
     uint64_t constraints = 0;    // after folding
     uint64_t route_entries = 0;  // links on all routes after folding
     // Reference: constraints and uses of them looked at while sharing. SimGrid's own are not to be seen:
@@ -114,17 +116,18 @@ class Fabric {
   };
   struct FoldedRoute {
     std::vector<LinkWeight> constraints;  // `link` is an index into the constraints
-    // Its one constraint is no other route's: flows never reach start_flow() (lone_route.hpp).
-    bool lone = false;
   };
 
   // Called once before the first event.
   virtual Result<void> prepare(const std::vector<Constraint>& constraints,
                                const std::vector<FoldedRoute>& routes) = 0;
-  // Any constraint on the route may have capacity 0.
-  virtual void start_flow(RouteId route, double bytes, uint64_t tag) = 0;
+  // Of a flow that may have to share (demand.hpp); its number is free again when it has ended. Any
+  // constraint on the route may have capacity 0.
+  virtual void start_flow(RouteId route, double bytes, uint32_t flow) = 0;
   virtual void set_constraint(LinkId constraint, BytesPerSec capacity) = 0;
-  virtual void halt_flows(uint64_t mask, uint64_t bits) = 0;
+  virtual void halt_flow(uint32_t flow) = 0;
+  // Seconds, without the rounding of now().
+  [[nodiscard]] virtual double clock() const = 0;
   // Runs the clock; calls fire_timers() at the dates asked for by wake_at() and end_flow() at ends.
   virtual Result<void> run_clock() = 0;
   // The earliest timer is now at `when`.
@@ -132,7 +135,7 @@ class Fabric {
 
   void count_visits(uint64_t n) { counters_.visits += n; }
   void fire_timers(Nanos now);
-  void end_flow(Nanos now, uint64_t tag);
+  void end_flow(Nanos now, uint32_t flow);
   [[nodiscard]] Nanos next_timer() const;  // when fire_timers() is due; -1: never
   [[nodiscard]] bool stopped() const { return stopped_; }
 
@@ -140,7 +143,7 @@ class Fabric {
   enum class Due : uint8_t {
     kTimer,      // the listener's
     kEmptyFlow,  // end of a flow without bytes
-    kLoneRoute   // ends of flows on it; the tag has the route, and how often it was set before
+    kFreeFlow    // end of a free flow; the tag is its number and the number's turn
   };
   struct Timer {
     Nanos when;
@@ -154,10 +157,12 @@ class Fabric {
   void push(std::vector<Timer>& heap, Timer timer);
   // Handles all timers up to `now` in order.
   void drain(Nanos now);
-  void find_lone_routes(const std::vector<Constraint>& constraints);
-  // Sets the timer for the next end on a lone route.
-  void arm(RouteId route);
-  void end_lone_flows(RouteId route);
+  void find_demand(const std::vector<Constraint>& constraints);
+  void end_free_flow(uint64_t tag);
+  // The flow is over: its number can be given again. Returns its tag.
+  uint64_t forget(uint32_t flow);
+  // A free flow goes on as one that shares.
+  void share(uint32_t flow);
 
   std::vector<BytesPerSec> capacities_;
   std::vector<std::vector<LinkWeight>> routes_;
@@ -165,12 +170,17 @@ class Fabric {
   size_t links_ = 0;  // of the platform; caps come after them
   std::map<std::pair<uint64_t, BytesPerSec>, LinkId> caps_;
   std::vector<FoldedRoute> folded_;
-  struct Lone {
-    LoneRoute flows;
-    Nanos armed = -1;      // time of its timer
-    uint32_t version = 0;  // of its timer: earlier ones are void
+  std::optional<Demand> demand_;
+  struct Flow {
+    RouteId route = 0;
+    uint64_t tag = 0;
+    double bytes = 0;
+    double since = 0;   // clock() at its start
+    uint32_t turn = 0;  // how often its number was given
+    enum class State : uint8_t { kNone, kFree, kShares, kHalted } state = State::kNone;
   };
-  std::unordered_map<RouteId, Lone> lone_;
+  std::vector<Flow> flows_;  // by number
+  std::vector<uint32_t> unused_;
   std::map<LinkId, std::pair<LinkId, uint32_t>> own_constraint_;  // of kept links: and its divisor
   std::vector<double> route_bytes_;
   std::vector<Timer> timers_, soft_;                              // heaps

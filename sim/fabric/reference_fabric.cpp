@@ -25,7 +25,7 @@ class ReferenceFabric final : public Fabric {
     double left = 0;   // bytes at `as_of`
     double as_of = 0;  // seconds
     double rate = 0;
-    uint64_t tag = 0;
+    uint32_t id = 0;
     uint64_t serial = 0;  // order of starts; also tells a reused slot from its former flow
     uint32_t version = 0;
     bool alive = false, halted = false, seen = false, frozen = false;
@@ -63,7 +63,7 @@ class ReferenceFabric final : public Fabric {
     dirty_.push_back(constraint);
   }
 
-  void start_flow(RouteId route, double bytes, uint64_t tag) override {
+  void start_flow(RouteId route, double bytes, uint32_t id) override {
     uint32_t slot = 0;
     if (free_.empty()) {
       slot = static_cast<uint32_t>(flows_.size());
@@ -73,7 +73,7 @@ class ReferenceFabric final : public Fabric {
       free_.pop_back();
     }
     Flow& flow = flows_[slot];
-    flow = {route, bytes, time_, 0, tag, serial_++, flow.version + 1, true};
+    flow = {route, bytes, time_, 0, id, serial_++, flow.version + 1, true};
     for (const LinkWeight& use : uses(flow)) {
       shares_[use.link].flows.push_back(slot);
       touch(use.link);
@@ -85,15 +85,16 @@ class ReferenceFabric final : public Fabric {
     touch(constraint);
   }
 
-  void halt_flows(uint64_t mask, uint64_t bits) override {
+  void halt_flow(uint32_t id) override {
     for (Flow& flow : flows_) {
-      if (!flow.alive || (flow.tag & mask) != bits) continue;
+      if (!flow.alive || flow.id != id) continue;
       flow.halted = true;
       for (const LinkWeight& use : uses(flow)) touch(use.link);
     }
   }
 
   void wake_at(Nanos) override {}
+  [[nodiscard]] double clock() const override { return time_; }
 
   // Flows and constraints joined to the dirty ones, in order of starts.
   void gather() {
@@ -215,17 +216,17 @@ class ReferenceFabric final : public Fabric {
       }
       if (end > static_cast<double>(kEndOfTime) * 1e-9) return run_too_long();
       time_ = std::max(time_, end);
-      std::vector<std::pair<uint64_t, uint64_t>> ended;  // serial, tag
+      std::vector<std::pair<uint64_t, uint32_t>> ended;  // serial, id
       while (!ends_.empty() && ends_.front().when <= end + kTogether) {
         const End next = ends_.front();
         drop_front();
         if (stale(next)) continue;
-        ended.emplace_back(next.serial, flows_[next.slot].tag);
+        ended.emplace_back(next.serial, flows_[next.slot].id);
         remove(next.slot);
       }
       std::sort(ended.begin(), ended.end());
       const auto now = static_cast<Nanos>(std::nearbyint(time_ * 1e9));
-      for (const auto& [serial, tag] : ended) end_flow(now, tag);
+      for (const auto& [serial, id] : ended) end_flow(now, id);
     }
     return {};
   }

@@ -36,7 +36,7 @@ class SimGridFabric final : public Fabric {
  private:
   struct Flow {
     sg::CommPtr comm;  // null: the slot is free
-    uint64_t tag = 0;
+    uint32_t id = 0;
     RouteId route = 0;
     bool halted = false;
   };
@@ -64,27 +64,15 @@ class SimGridFabric final : public Fabric {
     sg::NetZone* root = sg::create_full_zone("root");
     sg::NetZone* zone = nullptr;
     routes_ = &routes;
-    std::vector<LinkId> used;
-    links_.assign(constraints.size(), nullptr);
-    for (const FoldedRoute& route : routes) {
-      if (route.lone) continue;
-      for (const LinkWeight& use : route.constraints) used.push_back(use.link);
-    }
-    std::sort(used.begin(), used.end());
-    used.erase(std::unique(used.begin(), used.end()), used.end());
+    links_.reserve(constraints.size());
     for (size_t c = 0; c < constraints.size(); ++c) {
       // Flows over a link of no capacity are suspended; SimGrid wants a positive number.
       down_.push_back(!(constraints[c].capacity > 0));
-    }
-    for (const LinkId c : used) {
       const double capacity = down_[c] ? 1.0 : constraints[c].capacity * kGrain;
-      links_[c] = root->create_link("l" + std::to_string(c), capacity);
+      links_.push_back(root->create_link("l" + std::to_string(c), capacity));
     }
-    ends_.assign(routes.size(), {nullptr, nullptr});
-    size_t known = 0;
     for (size_t r = 0; r < routes.size(); ++r) {
-      if (routes[r].lone) continue;
-      if (known++ % kRoutesPerZone == 0) {
+      if (r % kRoutesPerZone == 0) {
         if (zone != nullptr) zone->seal();
         zone = sg::create_full_zone("z" + std::to_string(r));
         zone->set_parent(root);
@@ -96,17 +84,16 @@ class SimGridFabric final : public Fabric {
         for (uint32_t w = 0; w < use.weight; ++w) path.emplace_back(links_[use.link]);
       }
       zone->add_route(from->get_netpoint(), to->get_netpoint(), nullptr, nullptr, path, false);
-      ends_[r] = {from, to};
+      ends_.emplace_back(from, to);
     }
     if (zone != nullptr) zone->seal();
-    for (const LinkId c : used) links_[c]->seal();
+    for (sg::Link* link : links_) link->seal();
     root->seal();
     engine_->seal_platform();
     sg::Activity::on_completion_cb([this](const sg::Activity& activity) { completed(activity); });
   }
 
-  void start_flow(RouteId route, double bytes, uint64_t tag) override {
-    count_visits((*routes_)[route].constraints.size());
+  void start_flow(RouteId route, double bytes, uint32_t flow) override {
     size_t slot = flows_.size();
     if (!free_.empty()) {
       slot = free_.back();
@@ -114,7 +101,7 @@ class SimGridFabric final : public Fabric {
     } else {
       flows_.emplace_back();
     }
-    flows_[slot] = {nullptr, tag, route};
+    flows_[slot] = {nullptr, flow, route};
     launch(slot, std::max(1.0, std::nearbyint(bytes * kGrain)));
   }
 
@@ -145,8 +132,8 @@ class SimGridFabric final : public Fabric {
     if (was_down != down_[constraint]) suspend_blocked();
   }
 
-  void halt_flows(uint64_t mask, uint64_t bits) override {
-    for (Flow& flow : flows_) flow.halted |= flow.comm != nullptr && (flow.tag & mask) == bits;
+  void halt_flow(uint32_t id) override {
+    for (Flow& flow : flows_) flow.halted |= flow.comm != nullptr && flow.id == id;
     suspend_blocked();
   }
 
@@ -185,7 +172,7 @@ class SimGridFabric final : public Fabric {
     if (at == slots_.end()) return;
     const size_t slot = at->second;
     if (stopped()) return;
-    const uint64_t tag = flows_[slot].tag;
+    const uint32_t id = flows_[slot].id;
     ended_.push_back(std::move(flows_[slot].comm));  // SimGrid still holds the activity's memory
     flows_[slot].comm = nullptr;
     slots_.erase(at);
@@ -194,9 +181,11 @@ class SimGridFabric final : public Fabric {
       too_long_ = true;  // nothing follows from it
       return;
     }
-    end_flow(to_nanos(sg::Engine::get_clock()), tag);
+    end_flow(to_nanos(sg::Engine::get_clock()), id);
     if (ended_.size() > 256) ended_.erase(ended_.begin(), ended_.end() - 64);
   }
+
+  [[nodiscard]] double clock() const override { return sg::Engine::get_clock(); }
 
   void wake_at(Nanos when) override {
     if (armed_ >= 0 && armed_ <= when) return;

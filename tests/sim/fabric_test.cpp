@@ -281,7 +281,7 @@ TEST_CASE("folding holds while capacities change at random times", "[sim][fabric
   }
 }
 
-TEST_CASE("flows alone on their links share them evenly, as a solver would", "[sim][fabric]") {
+TEST_CASE("flows of routes that meet nobody go as a solver would let them", "[sim][fabric]") {
   for (uint64_t seed = 700; seed < 800; ++seed) {
     Random random(seed, "fabric_test lone");
     // Routes that meet nobody: one to three links each.
@@ -311,6 +311,25 @@ TEST_CASE("flows alone on their links share them evenly, as a solver would", "[s
       INFO("seed " << seed << " flow " << f);
       CHECK(std::abs(alone[f] - solved[f]) <= 8);
     }
+  }
+}
+
+TEST_CASE("only flows over a crowded link reach the solver", "[sim][fabric]") {
+  // Two cards of 10 GB/s below a switch of 20: both fit. A third flow on card 0 fits neither there nor,
+  // by its bound, in the switch.
+  const World fits{
+      {10e9, 10e9, 20e9}, {{{0, 1}, {2, 1}}, {{1, 1}, {2, 1}}}, {{0, 0, 1e6}, {0, 1, 2e6}}, {}};
+  World crowded = fits;
+  crowded.flows.push_back({50'000, 0, 1e6});
+  for (const bool third : {false, true}) {
+    const World& world = third ? crowded : fits;
+    const auto fabric = make_reference_fabric(world.capacities);
+    const auto ends = play(*fabric, world);
+    REQUIRE(ends);
+    CHECK((*ends)[1] == 200'000);
+    CHECK((*ends)[0] == (third ? 150'000 : 100'000));
+    if (third) CHECK((*ends)[2] == 200'000);
+    CHECK(fabric->counters().shared == (third ? 3u : 0u));
   }
 }
 
