@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,7 +13,8 @@ namespace rehearse::sim::bringup {
 struct Ip {
   bool v6 = false;
   std::array<uint8_t, 16> bytes{};  // the first four of IPv4
-  auto operator<=>(const Ip&) const = default;
+  bool operator==(const Ip&) const = default;
+  bool operator<(const Ip& other) const { return v6 != other.v6 ? other.v6 : bytes < other.bytes; }
 };
 
 // "10.0.0.1", "fe80::1"; nothing for other text.

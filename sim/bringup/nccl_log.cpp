@@ -163,7 +163,7 @@ class CommunicatorLog {
     return of[static_cast<size_t>(channel) % of.size()];
   }
   [[nodiscard]] std::string pointer(uint32_t m) const {
-    return fmt::format("0x{:x}", 0x7f0000000000 + (id_ & 0xffff) * 0x100000 + m * 0x1000);
+    return fmt::format("0x{:x}", 0x7f0000000000 + (id_ & 0xffff) * 0x100000 + uint64_t{m} * 0x1000);
   }
   [[nodiscard]] std::string describe(uint32_t m, const Process& process) const {
     const GpuRef& gpu = placement_.members[m].gpu;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "base/text.hpp"
 #include "sim/bringup/states.hpp"
@@ -18,7 +19,10 @@ constexpr Nanos kRegister = 3600 * kSeconds;
 struct Task {
   std::string type;
   uint32_t index = 0;
-  auto operator<=>(const Task&) const = default;
+  bool operator==(const Task&) const = default;
+  bool operator<(const Task& other) const {
+    return std::tie(type, index) < std::tie(other.type, other.index);
+  }
 };
 
 struct Cluster {
@@ -72,7 +76,7 @@ HostPort split_address(const std::string& address) {
 // gRPC goes through a proxy unless the host is excepted.
 std::string proxy_for(const Process& process, const std::string& host) {
   for (const char* name : {"grpc_proxy", "https_proxy", "http_proxy"}) {
-    const std::string proxy = process.variable(name);
+    std::string proxy = process.variable(name);
     if (proxy.empty()) continue;
     for (const char* except : {"no_grpc_proxy", "no_proxy"}) {
       for (const std::string& part : split(process.variable(except), ',')) {

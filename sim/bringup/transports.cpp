@@ -152,7 +152,7 @@ class Transports {
       // No ring or tree asks for more than this.
       const auto count = static_cast<Bytes>(locals[node]);
       const Bytes loader = job_.launch.training().loader_shm();
-      const Bytes most = count * (kProxyPool + 4 * kMostChannels * kHostConnection + loader);
+      const Bytes most = count * (kProxyPool + kHostConnection * 4 * kMostChannels + loader);
       const Bytes size = job_.node(node).shm();
       if (size <= 0 || size >= most || world() == nullptr) continue;
       fill_shared_memory(node, size);

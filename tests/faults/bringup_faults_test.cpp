@@ -35,13 +35,13 @@ struct Row {
   std::string source;
 };
 
-// The scenario of a row; "pcie" is ddp-16 on machines without NVLink.
+// The scenario of a row; "pcie" is a job on one machine without NVLink.
 sim::Scenario load(const Row& row, const std::filesystem::path& folder, Reporter& reporter) {
   std::string name = row.scenario;
   if (name == "pcie") {
     const auto path = folder / "pcie.yaml";
     std::ofstream(path)
-        << "trace: ddp-16\nplatform: {like: a100-pcie-8, scale: 2}\n"
+        << "trace: dlrm-8\nplatform: {like: a100-pcie-8, scale: 1}\n"
            "launch: {framework: pytorch, framework_version: '2.4', launcher: torchrun, "
            "nccl_version: 2.21.5}\n";
     name = path.string();
@@ -153,7 +153,7 @@ TEST_CASE("faults of the start of a job fail as in the threads and their fixes r
        "", "NVIDIA/nccl/issues/820"},
       {"F39", "moe-16", {}, pb::COMPLETED, "D2.2", kAnyRank, kAnyTime, 1.05,
        "", "https://arxiv.org/abs/2406.04594"},
-      {"F67", "pcie", {}, pb::HANG, "B2", 8, 600 * kSecond, 0,
+      {"F67:node=0", "pcie", {}, pb::HANG, "B2", 0, 600 * kSecond, 0,
        "Watchdog caught collective operation timeout", "NVIDIA/nccl/issues/2079"},
       {"F67:iommu=false", "moe-16", {}, pb::COMPLETED, "D2.2", kAnyRank, kAnyTime, 1.05,
        "", "NVIDIA/nccl/issues/949"},
