@@ -143,7 +143,11 @@ void crash(const Evidence& evidence, const std::vector<Expiry>& timers, const Ex
   failure.set_rank(evidence.program.ranks[fatal.rank].rank);
   failure.set_time_ns(fatal.time);
   const std::vector<Nanos> ends = step_ends(evidence);
-  failure.set_phase(!ends.empty() && fatal.time < ends.front() ? pb::PREPARATION : pb::TRAINING);
+  // Who gives up the very first collective of a group has not begun to train together.
+  const bool first_call = fatal.timer == "watchdog" && fatal.meeting != UINT32_MAX &&
+                          evidence.replayed.meetings[fatal.meeting].sequence == 0;
+  const bool before = !ends.empty() && fatal.time < ends.front();
+  failure.set_phase(before || first_call ? pb::PREPARATION : pb::TRAINING);
   blame(evidence, fatal, out);
 }
 
