@@ -101,6 +101,30 @@ TEST_CASE("processes with several GPUs each number their ranks one after the oth
   CHECK(got->findings.count("mixed-jobs") == 0);
 }
 
+TEST_CASE("members and roots of a framework's groups are processes, each with all of its GPUs",
+          "[import][devices]") {
+  std::string events;
+  for (const int gpu : {0, 1}) {
+    events +=
+        event("kernel", "ncclDevKernel_Broadcast_RING_LL(x)", gpu, 9, 60,
+              fmt::format(R"("device": {}, "stream": 9, "correlation": {}, )"
+                          R"("Collective name": "broadcast", "Root Rank": 1, "dtype": "Float", )"
+                          R"("In msg nelems": 8, "Out msg nelems": 8, "Group size": 2, )"
+                          R"("Process Group Name": "0", "Process Group Ranks": "[0, 1]")",
+                          gpu, gpu + 1));
+  }
+  events.pop_back();
+  const auto got = import_text(document(events, 0, 2));
+  if (!got) FAIL(got.error().message());
+  REQUIRE(got->trace.ranks.size() == 2);
+  for (const RankTrace& r : got->trace.ranks) {
+    REQUIRE(r.ops.calls.size() == 1);
+    const Call& call = r.ops.calls[0];
+    CHECK(got->trace.communicators[call.communicator].members == std::vector<RankId>{0, 1, 2, 3});
+    CHECK(call.peer == 2);
+  }
+}
+
 TEST_CASE("a process with one communicating GPU stays one rank", "[import][devices]") {
   std::string events = process_of(1) + "," + launch(1, 80, 91) + work("copy_engine", 3, 7, 90, 91);
   events.pop_back();

@@ -68,7 +68,7 @@ Homes homes_of_lanes(const RankTrace& trace, const ProcessDevices& devices,
   return homes;
 }
 
-// What `part` has beside its operations, for one of `n` ranks.
+// What `part` has beside its operations, for one of its ranks; members are spread over `n` GPUs each.
 RankPart frame_of(const RankPart& part, int64_t gpu, size_t n) {
   RankPart out;
   out.trace.host = part.trace.host;
@@ -104,7 +104,7 @@ class Division {
       : whole_(whole), devices_(devices), homes_(homes), gpus_(gpus) {}
 
   RankPart part(size_t gpu) {
-    RankPart out = frame_of(whole_, gpus_[gpu], gpus_.size());
+    RankPart out = frame_of(whole_, gpus_[gpu], devices_.ranks_are_processes ? gpus_.size() : 1);
     const RankTrace& trace = whole_.trace;
     lane_of_.assign(trace.lanes.size(), kElsewhere);
     for (size_t lane = 0; lane < trace.lanes.size(); ++lane) {
@@ -130,7 +130,10 @@ class Division {
     const uint32_t name = from.name[op];
     if (const Call* call = from.call(op)) {
       Call mine = *call;
-      if (mine.peer > 0) mine.peer *= static_cast<int32_t>(gpus_.size());
+      if (devices_.ranks_are_processes && mine.peer > 0) {  // the first GPU of that process
+        const int64_t peer = int64_t{mine.peer} * static_cast<int64_t>(gpus_.size());
+        mine.peer = peer < kMostRank ? static_cast<int32_t>(peer) : -1;
+      }
       to.add_call(lane, name, start, duration, correlation, mine);
       const size_t entry = from.detail[op] - 1;
       copy_entry(whole_.recorded_sequence, entry, out.recorded_sequence);

@@ -20,6 +20,8 @@ constexpr size_t kMostGpusOfProcess = 128;
 struct ProcessDevices {
   std::vector<int64_t> of_lane;    // per lane: the GPU of a stream, kNoDevice of a host thread
   std::vector<int64_t> of_memory;  // per entry of ops.memory, kNoDevice: not told; may be empty
+  // Members and peers of communicators number processes, as frameworks do, not GPUs, as NCCL does.
+  bool ranks_are_processes = false;
 };
 
 // The GPUs on whose streams calls ran, ascending; none when there are more than a process can drive, or the
@@ -29,9 +31,8 @@ struct ProcessDevices {
 
 // `part`, sorted, as it is when fewer than two of its GPUs communicate. Else a part per such GPU in their
 // order, with trace.gpu set: its streams, and all host threads that put work on it or on no GPU at all.
-// Streams of GPUs that do not communicate go with the first. Numbers of ranks in communicators are those
-// of processes: process p becomes the ranks p * n to p * n + n - 1. The caller numbers the parts so
-// (rank_of_gpu).
+// Streams of GPUs that do not communicate go with the first. Where numbers of ranks are those of processes,
+// process p becomes the ranks p * n to p * n + n - 1; the caller numbers the parts so (rank_of_gpu).
 [[nodiscard]] std::vector<RankPart> ranks_of_process(RankPart part, const ProcessDevices& devices,
                                                      const std::string& where, Findings& findings);
 

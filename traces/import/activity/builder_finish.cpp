@@ -184,7 +184,7 @@ std::vector<RankPart> Builder::finish() {
   if (const int64_t most = device(); most >= 0 && most < (int64_t{1} << 16)) {
     part_.trace.gpu = static_cast<uint32_t>(most);
   }
-  ProcessDevices devices{{}, std::move(memory_devices_)};
+  ProcessDevices devices{{}, std::move(memory_devices_), false};
   for (const LaneKey& key : lane_keys_) {
     devices.of_lane.push_back(key.kind == LaneKind::kStream ? key.device : kNoDevice);
   }

@@ -213,7 +213,7 @@ std::vector<RankPart> Builder::finish(const Metadata& metadata) {
   join_launches();
   join_syncs();
   join_calls(metadata);
-  ProcessDevices devices{{}, std::move(memory_devices_)};
+  ProcessDevices devices{{}, std::move(memory_devices_), true};
   for (const LaneKey& key : lane_keys_) {
     devices.of_lane.push_back(key.kind == LaneKind::kStream ? key.owner : kNoDevice);
   }
