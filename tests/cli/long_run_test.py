@@ -16,7 +16,7 @@ import unittest
 from pathlib import Path
 
 PROGRAM = str(Path(sys.argv.pop(1)).resolve()) if len(sys.argv) > 1 else "rehearse"
-LONG = ["run", "gpt-32", "--patch", "steps: 400"]
+LONG = ["run", "gpt-32", "--patch", "steps: 60"]
 
 
 def start_on_terminal(*words, **options):
