@@ -4,6 +4,7 @@
 
 #include <boost/program_options/value_semantic.hpp>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/document.hpp"
 #include "cli/context.hpp"
@@ -131,6 +132,17 @@ std::string coverage_text(const pb::Coverage& coverage, const Terminal& terminal
          table.text(terminal);
 }
 
+// Ids of the faults under `faults`, what each did under `runs`.
+Json coverage_document(const pb::Coverage& coverage) {
+  Json document = to_json(coverage);
+  for (Json& row : document["categories"]) {
+    Json ids = Json::array();
+    for (const Json& run : row["faults"]) ids.push_back(run["fault"]);
+    row["runs"] = std::exchange(row["faults"], std::move(ids));
+  }
+  return document;
+}
+
 Result<int> run_coverage(Context& context, const faults::FaultCatalogue& catalogue) {
   RH_TRY(const faults::Rules rules, faults::Rules::load_shipped());
   RH_TRY(const faults::Categories categories, faults::Categories::load_shipped());
@@ -140,13 +152,13 @@ Result<int> run_coverage(Context& context, const faults::FaultCatalogue& catalog
     const std::string head =
         "# SPDX-License-Identifier: Apache-2.0\n# Made by `rehearse faults coverage --run`; a test "
         "compares.\n";
-    return exit_code(context.json() ? context.print(to_json(
+    return exit_code(context.json() ? context.print(coverage_document(
                                           faults::coverage(runs, catalogue, rules, categories)))
                                     : context.print(std::string_view(head + write_document(runs))));
   }
   RH_TRY(const pb::FaultRuns runs, faults::shipped_runs());
   const pb::Coverage coverage = faults::coverage(runs, catalogue, rules, categories);
-  return exit_code(context.json() ? context.print(to_json(coverage))
+  return exit_code(context.json() ? context.print(coverage_document(coverage))
                                   : context.print(std::string_view(
                                         coverage_text(coverage, context.terminal()))));
 }
