@@ -154,7 +154,10 @@ class Sorter {
   struct Key {
     Nanos start = 0;
     uint32_t lane = 0, index = 0;  // in the stretch
-    auto operator<=>(const Key&) const = default;
+    bool operator<(const Key& other) const {
+      if (start != other.start) return start < other.start;
+      return lane != other.lane ? lane < other.lane : index < other.index;
+    }
   };
 
   Operations& ops_;
@@ -179,7 +182,9 @@ void Operations::sort() {
     place[static_cast<size_t>(correlation[i])] = static_cast<uint32_t>(i);
   for (int64_t& id : correlation) id = kept[static_cast<size_t>(id)];
   for (Dependency& d : dependencies) d = {place[d.op], place[d.on]};
-  std::sort(dependencies.begin(), dependencies.end());
+  std::sort(dependencies.begin(), dependencies.end(), [](const Dependency& a, const Dependency& b) {
+    return a.op != b.op ? a.op < b.op : a.on < b.on;
+  });
 }
 
 }  // namespace rehearse::traces
