@@ -212,13 +212,18 @@ Verb check_verb() {
   verb.summary = "find what is wrong with a configuration, without running it";
   verb.details =
       "Applies rules to the launch, the environment of every rank, the network and the versions of "
-      "a scenario. Each "
-      "finding says where, what, why and what to change. Rules are data (faults/check/rules); "
-      "--rules adds your own. "
-      "--apply writes the scenario with the fixes that are changes of configuration. Exit code 1: "
-      "errors or warnings.";
-  verb.positionals = {
-      {"SCENARIO", "a scenario file, an .rtrace or a shipped scenario", Count::kOne, {}}};
+      "a scenario, or of a "
+      "cluster's own files: outputs of env, ip addr, ibstat, nvidia-smi topo -m, pip list and df, "
+      "hostfiles, launch and "
+      "training scripts, TF_CONFIG. A file is known by what is in it and belongs to the node that "
+      "NODE=FILE, its folder "
+      "or its name says. Each finding says where, what, why and what to change. Rules are data "
+      "(faults/check/rules); "
+      "--rules adds your own. Exit code 1: errors or warnings.";
+  verb.positionals = {{"SCENARIO|FILE",
+                       "a scenario; or files and folders of a cluster, NODE=FILE to say whose",
+                       Count::kSome,
+                       {}}};
   verb.options = [](po::options_description& options) {
     add_scenario_options(options);
     options.add_options()("rules", po::value<std::vector<std::string>>()->value_name("DIR"),
