@@ -126,9 +126,10 @@ Result<int> tell_result(Context& context, const fs::path& folder, const Ended& e
                  "--selftest checks this machine");
     context.show(findings);
   } else {
-    context.reporter().note(fmt::format(
-        "{} capture file{}, {}, in {}; next: rehearse import {} -o job.rtrace", files.size(),
-        files.size() == 1 ? "" : "s", format_bytes(bytes), folder.string(), folder.string()));
+    context.reporter().note(
+        fmt::format("{} capture file{}, {}, in {}; next: rehearse import {} -o job.rtrace",
+                    files.size(), files.size() == 1 ? "" : "s",
+                    format_bytes(static_cast<Bytes>(bytes)), folder.string(), folder.string()));
   }
   return end_as(ended);
 }

@@ -88,6 +88,7 @@ Result<void> check_request(const CaptureRequest& request) {
                 "write steps (3-5) or a time after the start (10s-20s, 500ms-2s, 1min-2min)");
   }
   std::vector<std::string> known;
+  known.reserve(capture::kExtras.size());
   for (const capture::Extra& extra : capture::kExtras) known.emplace_back(extra.word);
   for (const std::string& word : request.with) {
     if (std::find(known.begin(), known.end(), word) != known.end()) continue;

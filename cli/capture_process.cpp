@@ -2,6 +2,7 @@
 #include "cli/capture_process.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/resource.h>
@@ -35,12 +36,13 @@ std::vector<std::string> environment_with(
     for (const auto& [set, value] : settings) replaced = replaced || set == name;
     if (!replaced) out.emplace_back(whole);
   }
-  for (const auto& [name, value] : settings) out.push_back(name + "=" + value);
+  for (const auto& [name, value] : settings) out.push_back(fmt::format("{}={}", name, value));
   return out;
 }
 
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> out;
+  out.reserve(words.size() + 1);
   for (std::string& word : words) out.push_back(word.data());
   out.push_back(nullptr);
   return out;

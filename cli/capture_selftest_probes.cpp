@@ -184,7 +184,8 @@ Probe probe_folder(const fs::path& folder) {
   struct ::statvfs facts {};
   if (::statvfs(there.c_str(), &facts) != 0) return {State::kWrong, there.string()};
   const uint64_t free = uint64_t{facts.f_bavail} * facts.f_frsize;
-  return {State::kGood, fmt::format("{}, {} free", folder.string(), format_bytes(free))};
+  return {State::kGood,
+          fmt::format("{}, {} free", folder.string(), format_bytes(static_cast<Bytes>(free)))};
 }
 
 Probe probe_cost(const fs::path& library, const fs::path& folder) {
