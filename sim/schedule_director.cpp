@@ -112,17 +112,29 @@ void ScheduleDirector::try_again(Stage& stage, LinkId link) {
   Dead& dead = dead_.at(link);
   if (!(dead.scheduled > 0)) return;  // the next change of it comes here
   const Nanos now = stage.now();
-  const auto retry = schedule_.retries.find(link);
-  const Nanos since = retry == schedule_.retries.end() ? -1 : stage.crossing_since(link);
-  const Nanos due = since < 0 ? now : next_try(retry->second, std::max(dead.since, since), now);
-  if (due < 0) return;  // given up: the transport's timer says so (outcome/expiry.hpp)
+  // When what stands on a link tries again; -1: it has given up.
+  const auto next = [&](LinkId id, Nanos dead_since) {
+    const auto retry = schedule_.retries.find(id);
+    const Nanos since = retry == schedule_.retries.end() ? -1 : stage.crossing_since(id);
+    return since < 0 ? now : next_try(retry->second, std::max(dead_since, since), now);
+  };
+  const Nanos due = next(link, dead.since);
+  if (due < 0) return;  // the transport's timer says so (outcome/expiry.hpp)
   if (due > now) {
     dead.waits = true;
     return stage.timer(due, kTry + link);
   }
-  stage.set_capacity(link, dead.scheduled);
-  if (dead.since < now) ended_.push_back({link, dead.since, now});
-  dead_.erase(link);
+  // Links that are back together carry again together: with the first try over any of them.
+  for (auto at = dead_.begin(); at != dead_.end();) {
+    const auto& [id, each] = *at;
+    if (!(each.scheduled > 0) || next(id, each.since) < 0) {
+      ++at;
+      continue;
+    }
+    stage.set_capacity(id, each.scheduled);
+    if (each.since < now) ended_.push_back({id, each.since, now});
+    at = dead_.erase(at);
+  }
 }
 
 std::vector<Outage> ScheduleDirector::outages() const {

@@ -56,8 +56,11 @@ Nanos Retimed::step(const Without& without) {
     const LinkId back = opposite(evidence_.links, without.link);
     if (back != platforms::kNoLink) capacities[back] = kUnbound;
   }
-  ScheduleDirector director(evidence_.schedule, program_);
-  options.director = evidence_.schedule.empty() ? nullptr : &director;
+  Schedule schedule = evidence_.schedule;
+  std::erase_if(schedule.capacities,
+                [&](const CapacityChange& change) { return capacities[change.link] == kUnbound; });
+  ScheduleDirector director(schedule, program_);
+  options.director = schedule.empty() ? nullptr : &director;
   const std::unique_ptr<Fabric> fabric = make_reference_fabric(std::move(capacities));
   SilentReporter silent;
   const auto replayed = replay(program_, options, *fabric, silent);

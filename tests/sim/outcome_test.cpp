@@ -89,20 +89,6 @@ TEST_CASE("without a slow rank a step is shorter by what it cost", "[sim][outcom
   CHECK(share <= 1.0 + 1e-9);
 }
 
-TEST_CASE("without a slow card a step is shorter by what it cost", "[sim][outcome]") {
-  const sim::Scenario healthy = synth_ddp(16);
-  sim::Scenario slow = healthy;
-  REQUIRE(change(slow, "platform.nodes[1].nics[2].bandwidth=500Mbps"));
-  const pb::Outcome outcome = run(slow);
-  const int64_t cost = outcome.step_time_ns().mean() - run(healthy).step_time_ns().mean();
-  REQUIRE(cost > 1'000'000);
-  const pb::CriticalPath& path = outcome.critical_path();
-  REQUIRE(path.links_size() > 0);
-  CHECK(path.links(0).name().find("node1/") == 0);
-  REQUIRE(path.links(0).has_saving_ns());
-  CHECK(std::abs(path.links(0).saving_ns() - cost) < 1000);
-}
-
 TEST_CASE("use of a link over time adds up to its use", "[sim][outcome]") {
   const pb::Outcome outcome = run(shipped("ddp-16"));
   REQUIRE(outcome.links_size() > 0);
