@@ -157,7 +157,7 @@ Result<void> write_repaired(Context& context, const std::vector<faults::ClusterF
     if (texts[i].empty()) continue;
     const fs::path path = files[i].name;
     std::string name = path.filename().string();
-    if (!taken.insert(name).second) name = path.parent_path().filename().string() + "-" + name;
+    if (!taken.insert(name).second) name.insert(0, path.parent_path().filename().string() + "-");
     if (auto done = write_file(folder / name, texts[i], context.overwrite()); !done) return done;
   }
   return {};

@@ -238,7 +238,7 @@ class Collector {
     const LaunchScript* script = script_of(node);
     if (script != nullptr && script->processes_per_node) return *script->processes_per_node;
     if (const auto at = slots_.find(nodes_[node]); at != slots_.end()) return at->second;
-    if (script != nullptr && script->processes && nodes_.size() > 0) {
+    if (script != nullptr && script->processes && !nodes_.empty()) {
       return std::max<uint32_t>(1, *script->processes / static_cast<uint32_t>(nodes_.size()));
     }
     for (const auto& [i, variables] : environments_) {
@@ -278,7 +278,7 @@ class Collector {
   // Dumps of single processes: they say which rank they are. False when there are none.
   bool place_recorded_ranks(pb::Launch& launch) {
     const std::initializer_list<const char*> kRank = {"RANK", "OMPI_COMM_WORLD_RANK",
-                                                          "HOROVOD_RANK", "SLURM_PROCID"};
+                                                      "HOROVOD_RANK", "SLURM_PROCID"};
     std::vector<std::pair<uint32_t, size_t>> dumps;  // rank and file
     for (const auto& [i, variables] : environments_) {
       if (const auto rank = number_in(variables, kRank)) dumps.emplace_back(*rank, i);
