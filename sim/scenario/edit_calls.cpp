@@ -111,7 +111,8 @@ Result<void> resize_collective(traces::Program& program, const pb::ResizeCollect
   traces::Call& call = rank->calls[at];
   const Bytes element = std::max(1, traces::size_of(call.dtype));
   const auto scaled = [&](Bytes bytes) {
-    const auto elements = static_cast<double>(bytes / element) * how.factor();
+    const Bytes whole = bytes / element;
+    const double elements = static_cast<double>(whole) * how.factor();
     return static_cast<Bytes>(std::nearbyint(std::min(elements, 1e15))) * element;
   };
   call.bytes_in = scaled(call.bytes_in);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <memory>
 
 #include "base/install.hpp"
 #include "platforms/model/catalogue.hpp"
