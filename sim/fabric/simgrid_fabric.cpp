@@ -35,10 +35,11 @@ class SimGridFabric final : public Fabric {
 
  private:
   struct Flow {
-    sg::CommPtr comm;  // null: the slot is free
+    sg::CommPtr comm;  // null: it is parked, or the slot is free
     uint32_t id = 0;
     RouteId route = 0;
     bool halted = false;
+    double parked = 0;  // grains of a flow that found a link down; it starts when the way is free
   };
 
   Result<void> prepare(const std::vector<Constraint>& constraints,
@@ -66,7 +67,7 @@ class SimGridFabric final : public Fabric {
     routes_ = &routes;
     links_.reserve(constraints.size());
     for (size_t c = 0; c < constraints.size(); ++c) {
-      // Flows over a link of no capacity are suspended; SimGrid wants a positive number.
+      // Flows over a link of no capacity are parked; SimGrid wants a positive number.
       down_.push_back(!(constraints[c].capacity > 0));
       const double capacity = down_[c] ? 1.0 : constraints[c].capacity * kGrain;
       links_.push_back(root->create_link("l" + std::to_string(c), capacity));
@@ -107,11 +108,12 @@ class SimGridFabric final : public Fabric {
 
   void launch(size_t slot, double grains) {
     Flow& flow = flows_[slot];
+    flow.parked = blocked(flow) ? grains : 0;
+    if (flow.parked > 0) return;
     flow.comm = sg::Comm::sendto_init(ends_[flow.route].first, ends_[flow.route].second);
     flow.comm->set_payload_size(static_cast<uint64_t>(grains));
     slots_[flow.comm.get()] = slot;
     flow.comm->vetoable_start();
-    if (blocked(flow)) flow.comm->suspend();
   }
 
   [[nodiscard]] bool blocked(const Flow& flow) const {
@@ -129,12 +131,13 @@ class SimGridFabric final : public Fabric {
       links_[constraint]->set_bandwidth(capacity * kGrain);
       if (capacity * kGrain > before) restart(constraint);
     }
-    if (was_down != down_[constraint]) suspend_blocked();
+    if (was_down != down_[constraint]) park_blocked();
   }
 
   void halt_flow(uint32_t id) override {
-    for (Flow& flow : flows_) flow.halted |= flow.comm != nullptr && flow.id == id;
-    suspend_blocked();
+    for (Flow& flow : flows_)
+      flow.halted |= (flow.comm != nullptr || flow.parked > 0) && flow.id == id;
+    park_blocked();
   }
 
   // SimGrid bounds a flow by the slowest link of its route at its start, for ever: flows over a link
@@ -148,23 +151,31 @@ class SimGridFabric final : public Fabric {
                        [&](const LinkWeight& use) { return use.link == constraint; })) {
         continue;
       }
-      const double left = std::max(1.0, std::nearbyint(flow.comm->get_remaining()));
-      slots_.erase(flow.comm.get());
-      ended_.push_back(flow.comm);
-      flow.comm->cancel();
-      launch(slot, left);
+      launch(slot, take_back(slot));
     }
   }
 
-  void suspend_blocked() {
-    for (Flow& flow : flows_) {
-      if (flow.comm == nullptr || flow.comm->is_suspended() == blocked(flow)) continue;
-      if (blocked(flow)) {
-        flow.comm->suspend();
-      } else {
-        flow.comm->resume();
+  // Flows over a link that is down leave SimGrid with what they have left and start again when their way is
+  // free: what is suspended there keeps part of its share, and a resumed flow may never end.
+  void park_blocked() {
+    for (size_t slot = 0; slot < flows_.size(); ++slot) {
+      if (flows_[slot].comm != nullptr && blocked(flows_[slot])) {
+        flows_[slot].parked = take_back(slot);
+      } else if (flows_[slot].parked > 0 && !blocked(flows_[slot])) {
+        launch(slot, flows_[slot].parked);
       }
     }
+  }
+
+  // Ends a flow in SimGrid; returns the grains it has left.
+  double take_back(size_t slot) {
+    Flow& flow = flows_[slot];
+    const double left = std::max(1.0, std::nearbyint(flow.comm->get_remaining()));
+    slots_.erase(flow.comm.get());
+    ended_.push_back(flow.comm);
+    flow.comm->cancel();
+    flow.comm = nullptr;
+    return left;
   }
 
   void completed(const sg::Activity& activity) {

@@ -226,6 +226,48 @@ TEST_CASE("a flow stands still while its link is down and goes on after", "[sim]
   CHECK(play_simgrid(world) == expected);
 }
 
+TEST_CASE("a flow over links that come back one after the other goes on after the last",
+          "[sim][fabric]") {
+  // Both links go down in the middle of the first flow; the second begins while they are down.
+  const World world{{1e9, 1e9, 1e9},
+                    {{{0, 1}, {1, 1}}, {{1, 1}, {2, 1}}},
+                    {{0, 0, 2'000'000}, {1'500'000, 0, 1'000'000}, {0, 1, 5'000'000}},
+                    {0, 1},
+                    {{1'000'000, 0, 0},
+                     {1'000'000, 1, 0},
+                     {2'000'000, 0, 1e9},
+                     {4'000'000, 1, 1e9},
+                     {4'100'000, 0, 0},
+                     {5'100'000, 0, 1e9}}};
+  const std::vector<Nanos> reference = play_reference(world);
+  for (const Nanos end : reference) CHECK(end > 5'100'000);
+  CHECK(play_simgrid(world) == reference);
+}
+
+TEST_CASE("SimGrid and the reference solver agree on random outages", "[sim][fabric]") {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    World world = random_world(seed);
+    Random random(seed, "outages");
+    for (LinkId l = 0; l < world.capacities.size(); ++l) {
+      if (random.below(2) == 0) continue;
+      world.kept.push_back(l);
+      auto when = static_cast<Nanos>(random.below(2'000'000));
+      for (int i = 0; i < 3; ++i) {
+        world.changes.push_back({when, l, 0});
+        when += static_cast<Nanos>(1 + random.below(1'000'000));
+        world.changes.push_back({when, l, world.capacities[l]});
+        when += static_cast<Nanos>(1 + random.below(1'000'000));
+      }
+    }
+    const std::vector<Nanos> reference = play_reference(world), simgrid = play_simgrid(world);
+    for (size_t f = 0; f < reference.size(); ++f) {
+      CHECK(reference[f] > 0);
+      CHECK(std::abs(simgrid[f] - reference[f]) <= 20);
+    }
+  }
+}
+
 TEST_CASE("a link that is not kept cannot change", "[sim][fabric]") {
   const auto fabric = make_reference_fabric({1e9});
   CHECK_FALSE(fabric->set_capacity(0, 1e8));
