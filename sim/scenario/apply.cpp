@@ -76,16 +76,15 @@ bool is_fixed(const std::vector<std::string>& fields) {
 
 // Fields that describe what no model looks at yet.
 bool is_unused(const std::vector<std::string>& fields) {
-  static const std::set<std::string> kUnused = {
-      "seed",  "latency", "clock",   "sms",         "memory",
-      "flops", "compute", "storage", "hop_latency", "memory_bandwidth"};
+  static const std::set<std::string> kUnused = {"seed",  "latency", "memory",
+                                                "flops", "compute", "hop_latency"};
   const auto has = [&](const char* name) {
     return std::find(fields.begin(), fields.end(), name) != fields.end();
   };
   if (has("gpus") && fields.back() == "memory") return false;
-  return !has("numa") && std::any_of(fields.begin(), fields.end(), [](const std::string& field) {
-    return kUnused.count(field) > 0;
-  });
+  return !has("numa") && !has("storage") &&
+         std::any_of(fields.begin(), fields.end(),
+                     [](const std::string& field) { return kUnused.count(field) > 0; });
 }
 
 Result<void> check_path(const std::string& path, const std::string& value, Findings& findings) {
@@ -162,9 +161,13 @@ Result<void> apply(Scenario& scenario, const pb::Patch& patch) {
   }
   if (auto seated = check_seats(edited, "patch"); !seated) return seated;
   if (patch.has_grow_data_parallel()) {
-    scenario.document = edited;
-    if (auto grown = grow(scenario, patch.grow_data_parallel()); !grown) return grown;
-    scenario.applied.push_back(describe(patch, assignments));
+    Scenario grown = scenario;
+    grown.document = std::move(edited);
+    grown.findings = std::move(findings);
+    grown.assigned.insert(grown.assigned.end(), assignments.begin(), assignments.end());
+    if (auto done = grow(grown, patch.grow_data_parallel()); !done) return done;
+    grown.applied.push_back(describe(patch, assignments));
+    scenario = std::move(grown);
     return {};
   }
   if (patch.transform_case() == pb::Patch::kUndo) {

@@ -166,7 +166,18 @@ Result<void> transform(traces::Program& program, const pb::Patch& patch) {
     case pb::Patch::kNoOverlap:
       return no_overlap(program, patch.no_overlap());
     case pb::Patch::kScaleMemory:
+      if (patch.scale_memory().has_rank()) {
+        RH_TRY(RankProgram * rank, find_rank(program, patch.scale_memory().rank(), "scale-memory"));
+        (void)rank;
+      }
+      return require(patch.scale_memory().has_factor(), "scale-memory", "factor");
     case pb::Patch::kLeakMemory:
+      if (patch.leak_memory().has_rank()) {
+        RH_TRY(RankProgram * rank, find_rank(program, patch.leak_memory().rank(), "leak-memory"));
+        (void)rank;
+      }
+      return require(patch.leak_memory().has_bytes(), "leak-memory", "bytes");
+    // These act on the whole run or on the document: schedule_of(), apply(), grow(), regenerate().
     case pb::Patch::kRegenerate:
     case pb::Patch::kStopRank:
     case pb::Patch::kBackgroundTraffic:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timers that watch a run, as a rank's environment sets them: what they wait for is decided elsewhere
-// (sim/timers/expiry.hpp). Defaults are those of the libraries, with their sources:
+// (sim/outcome/expiry.hpp). Defaults are those of the libraries, with their sources:
 //
 //   PyTorch   torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp and torch/distributed/constants.py
 //   NCCL      src/transport/net_ib.cc (timeout 14, from 2.14 on 18, from 2.23 on 20; 7 retries), src/misc/socket.cc

@@ -217,6 +217,33 @@ TEST_CASE("patches that cannot be or change nothing are refused or said", "[sim]
   CHECK(edited.findings.count("not-simulated") == 1);
 }
 
+TEST_CASE("assignments beside grow-data-parallel hold on the nodes that are added",
+          "[sim][scenario]") {
+  Scenario scenario = load("ddp-16");
+  const auto patch = parse_patch(
+      "{set: {\"platform.nodes[1].nics[*].bandwidth\": 50Gbps}, grow-data-parallel: 2}", "test");
+  REQUIRE(patch);
+  REQUIRE(apply(scenario, *patch));
+  REQUIRE(scenario.document.platform().nodes_size() == 4);
+  CHECK(scenario.document.platform().nodes(1).nics(0).bandwidth() == 6.25e9);
+  CHECK(scenario.document.platform().nodes(0).nics(0).bandwidth() > 6.25e9);
+}
+
+TEST_CASE("memory patches without their figure or with a rank that is not there are refused",
+          "[sim][scenario]") {
+  for (const char* text : {"scale-memory: {part: activations}", "leak-memory: {rank: 3}",
+                           "scale-memory: {rank: 99, part: activations, factor: 2}",
+                           "leak-memory: {rank: 99, bytes: 1MiB}"}) {
+    INFO(text);
+    Scenario scenario = load("ddp-16");
+    const auto patch = parse_patch(text, "test");
+    REQUIRE(patch);
+    auto applied = apply(scenario, *patch);
+    SilentReporter silent;
+    CHECK((!applied || !simulate(scenario, silent)));
+  }
+}
+
 TEST_CASE("two ranks on one GPU are refused as NCCL refuses them", "[sim][scenario]") {
   Scenario scenario = load("ddp-16");
   set(scenario, "launch.ranks[3].gpu=0");
