@@ -6,9 +6,7 @@
 #include <filesystem>
 
 #include "base/document.hpp"
-#include "base/version.hpp"
 #include "faults/fault_use.hpp"
-#include "faults/symptoms/classifier.hpp"
 #include "faults/world.hpp"
 #include "sim/simulate.hpp"
 
@@ -123,14 +121,13 @@ Result<pb::Outcome> simulate_edited(const Edited& edited, Reporter& reporter) {
 
 Result<pb::Outcome> simulate_edited(const Edited& edited, sim::Detail detail, Reporter& reporter) {
   RH_TRY(const faults::Rules rules, faults::Rules::load_shipped());
-  RH_TRY(pb::Outcome outcome, faults::simulate_judged(edited.changed, detail, rules, reporter));
+  RH_TRY(pb::Outcome outcome, sim::simulate(edited.changed, detail, reporter));
+  pb::Outcome base;
   if (edited.differs) {
-    RH_TRY(const pb::Outcome base, sim::simulate(edited.base, reporter));
-    if (base.has_step_time_ns()) *outcome.mutable_baseline_step_time_ns() = base.step_time_ns();
+    RH_TRY(base, sim::simulate(edited.base, reporter));
   }
-  outcome.set_schema("rehearse.outcome/1");
-  outcome.set_version(version());
-  *outcome.mutable_symptom() = faults::classify(outcome);
+  faults::observe(edited.changed, rules, base.has_step_time_ns() ? &base.step_time_ns() : nullptr,
+                  outcome);
   return outcome;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "faults/world.hpp"
 
+#include "base/version.hpp"
 #include "faults/check/judge.hpp"
+#include "faults/symptoms/classifier.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::faults {
@@ -11,6 +13,15 @@ Result<pb::Outcome> simulate_judged(const sim::Scenario& scenario, sim::Detail d
   RH_TRY(pb::Outcome outcome, sim::simulate(scenario, detail, reporter));
   judge_by_rules(scenario.document, rules, outcome);
   return outcome;
+}
+
+void observe(const sim::Scenario& scenario, const Rules& rules, const pb::StepTimes* baseline,
+             pb::Outcome& outcome) {
+  judge_by_rules(scenario.document, rules, outcome);
+  if (baseline != nullptr) *outcome.mutable_baseline_step_time_ns() = *baseline;
+  outcome.set_schema("rehearse.outcome/1");
+  outcome.set_version(version());
+  *outcome.mutable_symptom() = classify(outcome);
 }
 
 World simulated_world(Reporter& reporter) {

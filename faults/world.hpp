@@ -23,6 +23,11 @@ struct World {
 [[nodiscard]] Result<pb::Outcome> simulate_judged(const sim::Scenario& scenario, sim::Detail detail,
                                                   const Rules& rules, Reporter& reporter);
 
+// Completes an outcome that was just simulated: what the static check says of the run, the step times it is compared
+// with (null: none), schema, version and the symptom.
+void observe(const sim::Scenario& scenario, const Rules& rules, const pb::StepTimes* baseline,
+             pb::Outcome& outcome);
+
 // sim::apply and simulate_judged with the shipped rules; the reporter must outlive the World.
 [[nodiscard]] World simulated_world(Reporter& reporter);
 

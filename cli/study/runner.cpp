@@ -11,7 +11,7 @@
 
 #include "base/units.hpp"
 #include "cli/scenario_options.hpp"
-#include "faults/symptoms/classifier.hpp"
+#include "faults/world.hpp"
 #include "sim/simulate.hpp"
 #include "sim/worker.hpp"
 
@@ -38,7 +38,12 @@ struct Runner::Busy {
 
 Runner::Runner(const Plan& plan, const Store& store, const faults::FaultCatalogue& catalogue,
                RunLimits limits, Reporter& reporter)
-    : plan_(plan), store_(store), catalogue_(catalogue), limits_(limits), reporter_(reporter) {}
+    : plan_(plan),
+      store_(store),
+      catalogue_(catalogue),
+      limits_(limits),
+      reporter_(reporter),
+      rules_(faults::Rules::load_shipped()) {}
 
 Runner::Groups Runner::grouped(std::span<const size_t> points) const {
   Groups groups;
@@ -46,12 +51,12 @@ Runner::Groups Runner::grouped(std::span<const size_t> points) const {
   return groups;
 }
 
-Result<std::shared_ptr<const Runner::Base>> Runner::load(const sim::Assignments& written) {
+Result<std::shared_ptr<Runner::Base>> Runner::load(const sim::Assignments& written) {
   if (const auto it = loaded_.find(written); it != loaded_.end()) return it->second;
   if (loaded_.size() >= kMostLoaded) loaded_.clear();
   RH_TRY(sim::Scenario scenario, sim::load_scenario(plan_.study.base(), written, reporter_));
-  RH_TRY(std::string identity, identity_of(scenario));
-  auto base = std::make_shared<const Base>(Base{std::move(scenario), std::move(identity)});
+  RH_TRY(std::string identity, identity_of(scenario, catalogue_));
+  auto base = std::make_shared<Base>(Base{std::move(scenario), std::move(identity), {}});
   loaded_[written] = base;
   return base;
 }
@@ -59,8 +64,8 @@ Result<std::shared_ptr<const Runner::Base>> Runner::load(const sim::Assignments&
 Result<std::string> Runner::work(const Base& base, const Task& task) const {
   if (limits_.memory > 0) limit_memory(limits_.memory);
   SilentReporter silent;
+  sim::Scenario scenario = base.scenario;
   const auto simulated = [&]() -> Result<pb::Outcome> {
-    sim::Scenario scenario = base.scenario;
     for (const auto& [option, value] : plan_.edits(task.points.front())) {
       if (auto done = apply_edit(scenario, option, value, catalogue_); !done) {
         return tl::unexpected(std::move(done).error());
@@ -71,7 +76,10 @@ Result<std::string> Runner::work(const Base& base, const Task& task) const {
   auto outcome = simulated();
   Row row;
   if (outcome) {
-    *outcome->mutable_symptom() = faults::classify(*outcome);
+    const bool differs = !plan_.edits(task.points.front()).empty();
+    const bool compared = differs && base.unchanged.has_step_time_ns();
+    faults::observe(scenario, *rules_, compared ? &base.unchanged.step_time_ns() : nullptr,
+                    *outcome);
     row = row_of(*outcome);
   } else if (outcome.error().code == Code::kLimit) {
     return tl::unexpected(std::move(outcome).error());  // another machine may have room for it
@@ -153,6 +161,7 @@ Result<void> Runner::compute(const Base& base, std::vector<Task> tasks,
 }
 
 Result<std::map<size_t, Row>> Runner::run(std::span<const size_t> points) {
+  if (!rules_) return tl::unexpected(rules_.error());
   std::map<size_t, Row> rows;
   done_ = 0;
   wanted_ = points.size();
@@ -170,6 +179,11 @@ Result<std::map<size_t, Row>> Runner::run(std::span<const size_t> points) {
         known[id] = tasks.size();
         tasks.push_back({id, {point}});
       }
+    }
+    if (!tasks.empty() && !base->unchanged.has_step_time_ns()) {
+      // A base that cannot be simulated leaves points without comparison; each tells what is wrong.
+      SilentReporter silent;
+      base->unchanged = sim::simulate(base->scenario, silent).value_or(pb::Outcome());
     }
     if (auto done = compute(*base, std::move(tasks), rows); !done) {
       return tl::unexpected(std::move(done).error());

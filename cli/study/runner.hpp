@@ -15,6 +15,7 @@
 #include "cli/study/plan.hpp"
 #include "cli/study/row.hpp"
 #include "cli/study/store.hpp"
+#include "faults/check/rules.hpp"
 #include "faults/fault_catalogue.hpp"
 
 namespace rehearse::cli {
@@ -45,6 +46,7 @@ class Runner {
   struct Base {
     sim::Scenario scenario;
     std::string identity;
+    pb::Outcome unchanged;  // what points are compared with
   };
   struct Task {
     std::string id;
@@ -55,7 +57,7 @@ class Runner {
   using Groups = std::map<sim::Assignments, std::vector<size_t>>;
 
   [[nodiscard]] Groups grouped(std::span<const size_t> points) const;
-  [[nodiscard]] Result<std::shared_ptr<const Base>> load(const sim::Assignments& written);
+  [[nodiscard]] Result<std::shared_ptr<Base>> load(const sim::Assignments& written);
   [[nodiscard]] Result<void> compute(const Base& base, std::vector<Task> tasks,
                                      std::map<size_t, Row>& rows);
   [[nodiscard]] Result<std::string> work(const Base& base, const Task& task) const;
@@ -67,7 +69,8 @@ class Runner {
   const faults::FaultCatalogue& catalogue_;
   RunLimits limits_;
   Reporter& reporter_;
-  std::map<sim::Assignments, std::shared_ptr<const Base>> loaded_;
+  Result<faults::Rules> rules_;
+  std::map<sim::Assignments, std::shared_ptr<Base>> loaded_;
   uint64_t computed_ = 0;
   uint64_t done_ = 0, wanted_ = 0;
 };

@@ -99,9 +99,11 @@ std::string lines_of(const Plan& plan, const std::vector<Row>& rows, const Goal&
 
 }  // namespace
 
-Result<std::string> identity_of(const sim::Scenario& scenario) {
+Result<std::string> identity_of(const sim::Scenario& scenario,
+                                const faults::FaultCatalogue& catalogue) {
   std::string text = std::string(version()) + "\n" + write_document(scenario.document);
   for (const std::string& patch : scenario.applied) text += patch + "\n";
+  for (const auto& entry : catalogue.entries()) text += entry->fault.id() + entry->edits;
   if (!scenario.trace_file.empty()) {
     RH_TRY(const std::string trace, hash_of_file(scenario.trace_file));
     text += trace;

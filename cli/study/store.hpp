@@ -15,11 +15,13 @@
 
 #include "cli/study/plan.hpp"
 #include "cli/study/row.hpp"
+#include "faults/fault_catalogue.hpp"
 
 namespace rehearse::cli {
 
-// What a scenario is, before the changes of a point: version, document, trace.
-[[nodiscard]] Result<std::string> identity_of(const sim::Scenario& scenario);
+// What a scenario is, before the changes of a point: version, document, trace, and the faults it may be given.
+[[nodiscard]] Result<std::string> identity_of(const sim::Scenario& scenario,
+                                              const faults::FaultCatalogue& catalogue);
 // The name of a point's file.
 [[nodiscard]] std::string point_id(const std::string& identity, const std::vector<Edit>& edits);
 
