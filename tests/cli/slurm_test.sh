@@ -8,6 +8,8 @@ place=$(mktemp -d)
 started=()
 stop_all() {
   for pid in "${started[@]}"; do kill "$pid" 2>/dev/null; done
+  for _ in $(seq 50); do kill -0 "${started[@]}" 2>/dev/null || break; sleep 0.1; done
+  for pid in "${started[@]}"; do kill -9 "$pid" 2>/dev/null; done
   [ -z "${sweep:-}" ] || kill "$sweep" 2>/dev/null
   rm -rf "$place"
 }
