@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/markup.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "platforms/model/draw.hpp"
@@ -31,29 +32,6 @@ constexpr const char* kStyle =
     ".net{stroke:var(--net);fill:none}"
     ".rh .down{stroke-dasharray:3 3}"
     "</style>";
-
-std::string escape(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) >= 0x20) out += c;
-    }
-  }
-  return out;
-}
 
 // At most `width` characters, cut between UTF-8 sequences.
 std::string clip(std::string text, size_t width) {
@@ -230,8 +208,8 @@ class NodeDrawing {
           "<title>{} - {}: {} links</title></path>\n",
           std::min(pair.links(), 6u), a.x + kCellWidth / 2, a.y, (a.x + b.x + kCellWidth) / 2,
           y - lift, b.x + kCellWidth / 2, b.y,
-          escape(node_.gpus(static_cast<int>(pair.a())).name()),
-          escape(node_.gpus(static_cast<int>(pair.b())).name()), pair.links());
+          escape_markup(node_.gpus(static_cast<int>(pair.a())).name()),
+          escape_markup(node_.gpus(static_cast<int>(pair.b())).name()), pair.links());
     }
   }
 
@@ -241,14 +219,15 @@ class NodeDrawing {
     out += fmt::format(
         "<rect class=\"{}\" x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\"", style,
         at.x, at.y, size.width, size.height);
-    out += title.empty() ? "/>\n" : fmt::format("><title>{}</title></rect>\n", escape(title));
+    out +=
+        title.empty() ? "/>\n" : fmt::format("><title>{}</title></rect>\n", escape_markup(title));
   }
 
   static void text(Point at, const std::string& content, const std::string& style,
                    std::string& out) {
     out += fmt::format("<text{} x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n",
                        style.empty() ? "" : fmt::format(" class=\"{}\"", style), at.x, at.y,
-                       escape(content));
+                       escape_markup(content));
   }
 
  private:
@@ -284,7 +263,7 @@ std::string draw_svg(const pb::Platform& expanded) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"rh\" role=\"img\" viewBox=\"0 0 {:.0f} "
       "{:.0f}\" "
       "width=\"{:.0f}\" height=\"{:.0f}\">\n<title>{}</title>\n{}\n",
-      all.width, height, all.width, height, escape(expanded.name()), kStyle);
+      all.width, height, all.width, height, escape_markup(expanded.name()), kStyle);
   NodeDrawing::text({kMargin, kMargin + 10}, expanded.name(), "h", out);
   double x = kMargin;
   for (size_t i = 0; i < groups.size(); ++i) {
