@@ -13,8 +13,10 @@
 #include "sim/nccl/messages.hpp"
 #include "sim/nccl/node_graphs.hpp"
 #include "sim/nccl/traffic.hpp"
+#include "sim/outcome/expiry.hpp"
 #include "sim/outcome/flight_records.hpp"
 #include "sim/outcome/outcome.hpp"
+#include "sim/outcome/pictures.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/scenario/alone.hpp"
 #include "sim/scenario/grow.hpp"
@@ -121,6 +123,23 @@ bool dumps_records(const Scenario& scenario, const pb::Outcome& outcome) {
                      [](const pb::TimerEvent& timer) { return timer.timer() == "watchdog"; });
 }
 
+// Timeline and pictures of the run up to its end.
+void show(const Scenario& scenario, const Evidence& whole, Detail detail, pb::Outcome& outcome) {
+  Replayed until;
+  if (outcome.verdict() == pb::CRASH) {
+    until = cut(whole, outcome.end_ns());
+    // Nothing is to be seen of the time in which only timers ran.
+    if (outcome.last_progress_ns() > 0) until.end_time = outcome.last_progress_ns();
+  }
+  const Evidence ended{whole.program, whole.names,   until,         whole.models,
+                       whole.links,   whole.options, whole.schedule};
+  const Evidence& evidence = outcome.verdict() == pb::CRASH ? ended : whole;
+  if (has(detail, Detail::kTimeline)) fill_timeline(evidence, *outcome.mutable_timeline());
+  if (has(detail, Detail::kPictures)) {
+    outcome.set_pictures(packed(make_pictures(scenario, evidence, outcome)));
+  }
+}
+
 }  // namespace
 
 Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
@@ -197,14 +216,15 @@ Result<pb::Outcome> simulate_here(const Scenario& written, Detail detail, Report
     outcome = make_outcome(scenario, evidence);
     outcome.MergeFrom(up.outcome);
     if (up.alone && outcome.verdict() == pb::COMPLETED) outcome.set_verdict(pb::WRONG_SEMANTICS);
-    if (detail != Detail::kSummary && outcome.has_critical_path()) {
+    if (has(detail, Detail::kSavings) && outcome.has_critical_path()) {
       fill_savings(evidence, *outcome.mutable_critical_path());
     }
-    const bool all = detail == Detail::kAll;
-    if (all || detail == Detail::kTimeline) fill_timeline(evidence, *outcome.mutable_timeline());
-    if ((all || detail == Detail::kRecords) && dumps_records(scenario, outcome)) {
-      const bool ended = outcome.verdict() == pb::CRASH;
+    const bool ended = outcome.verdict() == pb::CRASH;
+    if (has(detail, Detail::kRecords) && dumps_records(scenario, outcome)) {
       fill_flight_records(scenario, evidence, ended ? outcome.end_ns() : INT64_MAX, outcome);
+    }
+    if (has(detail, Detail::kTimeline) || has(detail, Detail::kPictures)) {
+      show(scenario, evidence, detail, outcome);
     }
   });
   if (!done) return tl::unexpected(done.error());

@@ -17,10 +17,20 @@ namespace rehearse::sim {
 // verdict, step times, culprits, waits, breakdown, links, communicators and findings are filled;
 // `symptom` is left to the classifier (faults/symptoms), which sees only the outcome.
 [[nodiscard]] Result<pb::Outcome> simulate(const Scenario& scenario, Reporter& reporter);
-// kSavings: also what a step would save without each row of the critical path. kTimeline: that and
-// every operation's times (Outcome.timeline), some bytes for each. kRecords: savings and the flight
-// records of a run that hangs or times out. kAll: all of them.
-enum class Detail { kSummary, kSavings, kTimeline, kRecords, kAll };
+// What more an outcome has; any of these together. kSavings: what a step would save without each row of the critical
+// path. kTimeline: every operation's times (Outcome.timeline), some bytes for each. kRecords: the flight records of a
+// run that hangs or times out. kPictures: what a report draws (Outcome.pictures).
+enum class Detail : uint8_t {
+  kSummary = 0,
+  kSavings = 1,
+  kTimeline = 1 << 1 | kSavings,
+  kRecords = 1 << 2 | kSavings,
+  kPictures = 1 << 3 | kSavings,
+};
+[[nodiscard]] constexpr Detail operator|(Detail a, Detail b) {
+  return static_cast<Detail>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
+}
+[[nodiscard]] constexpr bool has(Detail all, Detail one) { return (all | one) == all; }
 [[nodiscard]] Result<pb::Outcome> simulate(const Scenario& scenario, Detail detail,
                                            Reporter& reporter);
 

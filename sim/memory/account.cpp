@@ -104,9 +104,10 @@ Changes changes_for(const Scenario& scenario, uint32_t rank) {
   return out;
 }
 
-// Walks the allocations of one rank in recorded order.
+// Walks the allocations of one rank in recorded order; `see` hears of each: its index and the bytes in use after it.
+template <typename See>
 void walk(const traces::RankTrace& rank, const traces::Strings& names, uint32_t steps, Bytes fixed,
-          const Changes& changes, MemoryAccount& out) {
+          const Changes& changes, MemoryAccount& out, const See& see) {
   std::map<uint32_t, Bytes> held;                                 // by name
   std::unordered_map<uint64_t, std::pair<uint32_t, Bytes>> open;  // by address
   std::map<uint32_t, Bytes> at_peak;
@@ -143,6 +144,7 @@ void walk(const traces::RankTrace& rank, const traces::Strings& names, uint32_t 
       std::tie(out.refused_step, out.refused_part) = place(rank, steps, ops.start[i]);
     }
     now += event->bytes;
+    see(i, now);
     if (now <= out.peak) continue;
     out.peak = now;
     at_peak = held;
@@ -166,12 +168,73 @@ Bytes foreign_contexts(const pb::Launch& launch, const pb::RankLaunch& own) {
   return count;
 }
 
+// What a rank's memory holds before and beside its own allocations.
+struct FixedParts {
+  Bytes nccl = 0, context = 0, foreign = 0;
+  [[nodiscard]] Bytes sum() const { return nccl + context + foreign; }
+};
+
+// NCCL's buffers of every rank, computed once per NCCL_BUFFSIZE.
+class FixedMemory {
+ public:
+  FixedMemory(const Scenario& scenario, const Evidence& evidence)
+      : scenario_(scenario), evidence_(evidence) {}
+
+  [[nodiscard]] FixedParts of(const pb::RankLaunch& launch) {
+    const pb::Launch& job = scenario_.document.launch();
+    const Bytes simple = buffer_size(environment_of(job, launch));
+    if (buffers_.count(simple) == 0) buffers_[simple] = nccl_buffers(evidence_, simple);
+    FixedParts out;
+    for (size_t c = 0; c < evidence_.program.communicators.size(); ++c) {
+      const auto& members = evidence_.program.communicators[c].members;
+      if (std::find(members.begin(), members.end(), launch.rank()) != members.end()) {
+        out.nccl += buffers_[simple][c];
+      }
+    }
+    out.context = job.context() > 0 ? job.context() : kContext;
+    out.foreign = out.context * foreign_contexts(job, launch);
+    return out;
+  }
+
+ private:
+  const Scenario& scenario_;
+  const Evidence& evidence_;
+  std::map<Bytes, std::vector<Bytes>> buffers_;  // by NCCL_BUFFSIZE: by communicator
+};
+
+Bytes capacity_of(const Scenario& scenario, const pb::RankLaunch& launch) {
+  return scenario.document.platform()
+      .nodes(static_cast<int>(launch.node()))
+      .gpus(static_cast<int>(launch.gpu()))
+      .memory();
+}
+
+uint32_t steps_of(const Evidence& evidence, const traces::RankTrace& rank) {
+  return static_cast<uint32_t>(std::min<size_t>(evidence.program.steps, rank.steps.size()));
+}
+
+// Of many samples the first and the highest of each of `most` equal parts.
+void thin_out(std::vector<std::pair<Nanos, Bytes>>& samples, size_t most) {
+  if (samples.size() <= 2 * most) return;
+  std::vector<std::pair<Nanos, Bytes>> out;
+  for (size_t part = 0; part < most; ++part) {
+    const size_t first = part * samples.size() / most, last = (part + 1) * samples.size() / most;
+    size_t highest = first;
+    for (size_t i = first; i < last; ++i) {
+      if (samples[i].second > samples[highest].second) highest = i;
+    }
+    out.push_back(samples[first]);
+    if (highest != first) out.push_back(samples[highest]);
+  }
+  samples = std::move(out);
+}
+
 }  // namespace
 
 std::vector<MemoryAccount> memory_accounts(const Scenario& scenario, const Evidence& evidence,
                                            Findings& findings) {
   std::vector<MemoryAccount> out;
-  std::map<Bytes, std::vector<Bytes>> buffers;  // by NCCL_BUFFSIZE: by communicator
+  FixedMemory fixed(scenario, evidence);
   for (const pb::RankLaunch& launch : scenario.document.launch().ranks()) {
     const int r = evidence.program.find(launch.rank());
     if (r < 0) continue;
@@ -183,30 +246,14 @@ std::vector<MemoryAccount> memory_accounts(const Scenario& scenario, const Evide
     }
     MemoryAccount account;
     account.rank = static_cast<uint32_t>(r);
-    account.capacity = scenario.document.platform()
-                           .nodes(static_cast<int>(launch.node()))
-                           .gpus(static_cast<int>(launch.gpu()))
-                           .memory();
-    const Bytes simple = buffer_size(environment_of(scenario.document.launch(), launch));
-    if (buffers.count(simple) == 0) buffers[simple] = nccl_buffers(evidence, simple);
-    Bytes nccl = 0;
-    for (size_t c = 0; c < evidence.program.communicators.size(); ++c) {
-      const auto& members = evidence.program.communicators[c].members;
-      if (std::find(members.begin(), members.end(), launch.rank()) != members.end()) {
-        nccl += buffers[simple][c];
-      }
-    }
-    const auto steps =
-        static_cast<uint32_t>(std::min<size_t>(evidence.program.steps, rank.steps.size()));
-    const Bytes context =
-        scenario.document.launch().context() > 0 ? scenario.document.launch().context() : kContext;
-    const Bytes foreign = context * foreign_contexts(scenario.document.launch(), launch);
-    walk(rank, evidence.names, steps, context + foreign + nccl,
-         changes_for(scenario, launch.rank()), account);
-    account.parts.emplace_back("NCCL buffers", nccl);
-    account.parts.emplace_back("CUDA context", context);
-    if (foreign > 0) {
-      account.parts.emplace_back("contexts of other ranks", foreign);
+    account.capacity = capacity_of(scenario, launch);
+    const FixedParts parts = fixed.of(launch);
+    walk(rank, evidence.names, steps_of(evidence, rank), parts.sum(),
+         changes_for(scenario, launch.rank()), account, [](size_t, Bytes) {});
+    account.parts.emplace_back("NCCL buffers", parts.nccl);
+    account.parts.emplace_back("CUDA context", parts.context);
+    if (parts.foreign > 0) {
+      account.parts.emplace_back("contexts of other ranks", parts.foreign);
       findings.add("unexpected-device", Severity::kWarning,
                    fmt::format("other ranks hold contexts on the GPU of rank {}", launch.rank()),
                    "let every process take its device before anything else uses CUDA");
@@ -219,6 +266,50 @@ std::vector<MemoryAccount> memory_accounts(const Scenario& scenario, const Evide
     std::stable_sort(account.parts.begin(), account.parts.end(),
                      [](const auto& a, const auto& b) { return a.second > b.second; });
     out.push_back(std::move(account));
+  }
+  return out;
+}
+
+std::vector<pb::MemoryCurve> memory_curves(const Scenario& scenario, const Evidence& evidence,
+                                           size_t most) {
+  constexpr size_t kSamples = 300;
+  Findings ignored;
+  std::vector<MemoryAccount> accounts = memory_accounts(scenario, evidence, ignored);
+  std::stable_sort(accounts.begin(), accounts.end(), [](const auto& a, const auto& b) {
+    return static_cast<double>(a.peak) * static_cast<double>(b.capacity) >
+           static_cast<double>(b.peak) * static_cast<double>(a.capacity);
+  });
+  if (accounts.size() > most) accounts.resize(most);
+  const std::vector<Nanos> ends = step_ends(evidence);
+  FixedMemory fixed(scenario, evidence);
+  std::vector<pb::MemoryCurve> out;
+  for (const MemoryAccount& account : accounts) {
+    const traces::RankTrace& rank = scenario.trace->ranks[account.rank];
+    const auto& launches = scenario.document.launch().ranks();
+    const auto launch = std::find_if(launches.begin(), launches.end(),
+                                     [&](const auto& entry) { return entry.rank() == rank.rank; });
+    if (launch == launches.end()) continue;
+    const Bytes before = fixed.of(*launch).sum();
+    const uint32_t steps = steps_of(evidence, rank);
+    std::vector<std::pair<Nanos, Bytes>> samples = {{0, before}};
+    MemoryAccount again;
+    again.capacity = account.capacity;
+    walk(rank, evidence.names, steps, before, changes_for(scenario, rank.rank), again,
+         [&](size_t i, Bytes now) { samples.emplace_back(rank.ops.start[i], now); });
+    thin_out(samples, kSamples);
+    pb::MemoryCurve& curve = out.emplace_back();
+    curve.set_rank(rank.rank);
+    curve.set_capacity(account.capacity);
+    Nanos at = 0;
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const auto [step, part] =
+          i == 0 ? std::pair<uint32_t, double>{0, 0.0} : place(rank, steps, samples[i].first);
+      const Nanos when = time_of(ends, step, part);
+      if (when < 0) break;  // the run did not come there
+      curve.add_time(std::max<Nanos>(0, when - at));
+      curve.add_bytes(samples[i].second);
+      at = std::max(at, when);
+    }
   }
   return out;
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sim/outcome/outcome.hpp"
+#include "sim/proto/pictures.pb.h"
 
 namespace rehearse::sim {
 
@@ -37,6 +38,10 @@ struct MemoryAccount {
 [[nodiscard]] std::vector<MemoryAccount> memory_accounts(const Scenario& scenario,
                                                          const Evidence& evidence,
                                                          Findings& findings);
+
+// Memory in use over simulated time, of the ranks whose memory is fullest, at most `most` of them.
+[[nodiscard]] std::vector<pb::MemoryCurve> memory_curves(const Scenario& scenario,
+                                                         const Evidence& evidence, size_t most);
 
 // What the framework prints.
 [[nodiscard]] std::string out_of_memory_text(const MemoryAccount& account, pb::Framework framework,

@@ -4,6 +4,8 @@
 // blamed on the operation; the transfer of a call is blamed on the call and on the link that bounds
 // it. For each the run is replayed once more without it (retimed.hpp): what is on the path is not always
 // what would be saved, because another path is nearly as long.
+#include "sim/outcome/critical_path.hpp"
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -69,7 +71,8 @@ std::string rank_name(const RankProgram& rank) { return "rank " + std::to_string
 
 }  // namespace
 
-void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
+void walk_critical_path(const Evidence& evidence,
+                        const std::function<void(const PathStretch&)>& see) {
   const Replayed& replayed = evidence.replayed;
   size_t r = SIZE_MAX;
   OpId op = 0;
@@ -84,11 +87,6 @@ void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
     }
   }
   if (r == SIZE_MAX) return;
-  std::map<std::string, Nanos> operations, ranks, links;
-  const auto blame = [&](const std::string& name, Nanos time) {
-    operations[name] += time;
-    ranks[rank_name(evidence.program.ranks[r])] += time;
-  };
   Nanos at = latest;
   while (true) {
     const RankProgram* rank = &evidence.program.ranks[r];
@@ -98,12 +96,7 @@ void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
       // Who left before the last had come was held up by itself.
       const bool ahead = meeting.last_arrival > at;
       const Nanos since = ahead ? replayed.arrival[r][rank->call[op]] : meeting.last_arrival;
-      const Nanos moving = at - since;
-      const uint32_t shape = replayed.shape_of[id];
-      operations[call_name(evidence, replayed.shapes[shape].call)] += moving;
-      if (const LinkId link = replayed.shapes[shape].bottleneck; link != platforms::kNoLink) {
-        links[evidence.links[link].name] += moving;
-      }
+      see({r, op, replayed.shape_of[id], since, at});
       at = since;
       if (!ahead) {
         r = meeting.last_arriver;
@@ -128,15 +121,36 @@ void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
         released = replayed.end[r][candidate];
       }
     }
-    blame(std::string(operation_name(evidence, *rank, op)), at - released);
-    if (const traces::Transfer* transfer = rank->transfer(op)) {
-      const LinkId link = bottleneck_of(evidence, transfer_load(evidence, r, *transfer));
-      if (link != platforms::kNoLink) links[evidence.links[link].name] += at - released;
-    }
+    see({r, op, PathStretch::kOwnWork, released, at});
     if (before == UINT32_MAX) break;
     op = before;
     at = released;
   }
+}
+
+void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
+  std::map<std::string, Nanos> operations, ranks, links;
+  Nanos latest = -1;
+  walk_critical_path(evidence, [&](const PathStretch& part) {
+    latest = std::max(latest, part.to);
+    const Nanos time = part.to - part.from;
+    if (part.shape != PathStretch::kOwnWork) {
+      const Replayed::Shape& shape = evidence.replayed.shapes[part.shape];
+      operations[call_name(evidence, shape.call)] += time;
+      if (shape.bottleneck != platforms::kNoLink) {
+        links[evidence.links[shape.bottleneck].name] += time;
+      }
+      return;
+    }
+    const RankProgram& rank = evidence.program.ranks[part.rank];
+    operations[std::string(operation_name(evidence, rank, part.op))] += time;
+    ranks[rank_name(rank)] += time;
+    if (const traces::Transfer* transfer = rank.transfer(part.op)) {
+      const LinkId link = bottleneck_of(evidence, transfer_load(evidence, part.rank, *transfer));
+      if (link != platforms::kNoLink) links[evidence.links[link].name] += time;
+    }
+  });
+  if (latest < 0) return;
   pb::CriticalPath& path = *out.mutable_critical_path();
   path.set_length_ns(latest);
   fill(operations, latest, *path.mutable_operations());

@@ -2,6 +2,7 @@
 // Which links the calls of a run load, and with how much: asked of the NCCL model once per shape of call.
 #pragma once
 
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -23,5 +24,11 @@ struct ShapeLoad {
 
 // By index into Replayed::shapes.
 [[nodiscard]] std::vector<ShapeLoad> shape_loads(const Evidence& evidence);
+
+// Share of capacity that calls and transfers put on each of `links`, in equal slices of the run: each spreads its bytes
+// evenly over the time in which it moved them. Nothing of a run that took no time.
+[[nodiscard]] std::vector<std::vector<double>> use_over_time(const Evidence& evidence,
+                                                             std::span<const LinkId> links,
+                                                             int slices);
 
 }  // namespace rehearse::sim

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
+#include <array>
 
+#include "sim/outcome/critical_path.hpp"
 #include "sim/outcome/outcome.hpp"
 #include "traces/model/utf8.hpp"
 
@@ -9,26 +10,94 @@ namespace rehearse::sim {
 namespace {
 
 using traces::kNoCall;
+using traces::OpKind;
 using traces::RankProgram;
 
+constexpr std::array<const char*, 7> kWorkNames = {"compute", "communication", "copy", "storage",
+                                                   "host",    "launch",        "sync"};
+enum Work : size_t {
+  kWorkCompute,
+  kWorkCall,
+  kWorkCopy,
+  kWorkStorage,
+  kWorkHost,
+  kWorkLaunch,
+  kWorkSync
+};
+
+Work work_of(const RankProgram& rank, OpId op) {
+  if (!rank.transfers.empty()) {
+    const traces::Transfer* transfer = rank.transfer(op);
+    if (transfer != nullptr && is_storage(transfer->way)) return kWorkStorage;
+  }
+  switch (rank.kind[op]) {
+    case OpKind::kKernel:
+    case OpKind::kMemset:
+      return kWorkCompute;
+    case OpKind::kCall:
+      return kWorkCall;
+    case OpKind::kCopy:
+      return kWorkCopy;
+    case OpKind::kLaunch:
+    case OpKind::kGraphLaunch:
+      return kWorkLaunch;
+    case OpKind::kSync:
+      return kWorkSync;
+    case OpKind::kHost:
+    case OpKind::kMemory:
+    case OpKind::kAnnotation:
+      return kWorkHost;
+  }
+  return kWorkHost;
+}
+
+// Numbers of names in order of their first use.
+class TimelineNames {
+ public:
+  uint32_t id(uint32_t name, Work work) {
+    auto& row = ids_[work];
+    if (row.size() <= name) row.resize(name + 1, UINT32_MAX);
+    if (row[name] == UINT32_MAX) {
+      row[name] = static_cast<uint32_t>(used_.size());
+      used_.emplace_back(name, work);
+    }
+    return row[name];
+  }
+  void fill(const traces::Strings& names, pb::Timeline& out) const {
+    for (const auto& [name, work] : used_) {
+      out.add_names(traces::to_utf8(names.at(name)));
+      out.add_kinds(kWorkNames[work]);
+    }
+  }
+
+ private:
+  std::array<std::vector<uint32_t>, kWorkNames.size()> ids_;  // by string id
+  std::vector<std::pair<uint32_t, Work>> used_;
+};
+
 std::string lane_name(const Evidence& evidence, const traces::Lane& lane) {
-  const std::string& name = evidence.names.at(lane.name);
+  const std::string name = traces::to_utf8(evidence.names.at(lane.name));
   const char* kind = lane.kind == traces::LaneKind::kStream       ? "stream "
                      : lane.kind == traces::LaneKind::kHostThread ? "thread "
                                                                   : "proxy ";
   return kind + std::to_string(lane.id) + (name.empty() ? "" : " " + name);
 }
 
-void fill_lane(const Evidence& evidence, size_t r, traces::LaneId l,
-               std::map<uint32_t, uint32_t>& ids, pb::LaneTimeline& out) {
+void fill_lane(const Evidence& evidence, size_t r, traces::LaneId l, TimelineNames& names,
+               pb::LaneTimeline& out) {
   const RankProgram& rank = evidence.program.ranks[r];
   const std::vector<Nanos>& end = evidence.replayed.end[r];
   out.set_name(lane_name(evidence, rank.lanes[l]));
   Nanos free = rank.begin, before = 0;
-  for (OpId op = rank.lane_begin[l]; op < rank.lane_begin[l + 1] && end[op] >= 0; ++op) {
+  uint32_t row = 0, call_before = 0;
+  OpId op = rank.lane_begin[l];
+  for (; op < rank.lane_begin[l + 1] && end[op] >= 0; ++op, ++row) {
     Nanos start = free;
     if (rank.call[op] != kNoCall) {
       start = evidence.replayed.arrival[r][rank.call[op]];
+      out.add_call_at(row - call_before);
+      out.add_call(evidence.replayed.meeting_of[r][rank.call[op]]);
+      call_before = row;
     } else {
       for (OpId from : rank.predecessors(op)) start = std::max(start, end[from]);
       start = std::min(start + rank.gap[op], end[op]);
@@ -36,26 +105,69 @@ void fill_lane(const Evidence& evidence, size_t r, traces::LaneId l,
     free = std::max(free, end[op]);
     out.add_start(start - before);
     out.add_duration(end[op] - start);
-    out.add_name_id(ids.emplace(rank.name[op], static_cast<uint32_t>(ids.size())).first->second);
+    out.add_name_id(names.id(rank.name[op], work_of(rank, op)));
     before = start;
   }
+  if (op == rank.lane_begin[l + 1] || rank.call[op] == kNoCall) return;
+  const Nanos arrived = evidence.replayed.arrival[r][rank.call[op]];
+  if (arrived < 0) return;
+  out.mutable_open()->set_start_ns(arrived);
+  out.mutable_open()->set_name_id(names.id(rank.name[op], work_of(rank, op)));
+  out.mutable_open()->set_call(evidence.replayed.meeting_of[r][rank.call[op]]);
+}
+
+void fill_calls(const Evidence& evidence, pb::Timeline& out) {
+  const Replayed& replayed = evidence.replayed;
+  for (size_t id = 0; id < replayed.meetings.size(); ++id) {
+    const Meeting& meeting = replayed.meetings[id];
+    pb::TimelineCall& row = *out.add_calls();
+    row.set_communicator(traces::to_utf8(evidence.program.communicators[meeting.communicator].id));
+    row.set_sequence(meeting.sequence);
+    row.set_operation(name_of(meeting.call.collective));
+    row.set_first_arrival_ns(meeting.first_arrival);
+    row.set_last_arrival_ns(meeting.last_arrival);
+    row.set_end_ns(meeting.end);
+    if (meeting.last_arriver != UINT32_MAX) {
+      row.set_last_rank(evidence.program.ranks[meeting.last_arriver].rank);
+    }
+    if (const uint32_t shape = replayed.shape_of[id]; shape != UINT32_MAX) {
+      row.set_algorithm(replayed.shapes[shape].algorithm);
+      row.set_bytes(static_cast<Bytes>(replayed.shapes[shape].bytes));
+    }
+  }
+}
+
+void fill_path(const Evidence& evidence, TimelineNames& names, pb::Timeline& out) {
+  walk_critical_path(evidence, [&](const PathStretch& part) {
+    if (part.to <= part.from) return;
+    const RankProgram& rank = evidence.program.ranks[part.rank];
+    pb::PathPart& row = *out.add_critical_path();
+    row.set_rank(rank.rank);
+    row.set_lane(static_cast<uint32_t>(
+        std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), part.op) -
+        rank.lane_begin.begin() - 1));
+    row.set_from_ns(part.from);
+    row.set_to_ns(part.to);
+    row.set_name_id(names.id(rank.name[part.op], work_of(rank, part.op)));
+  });
+  std::reverse(out.mutable_critical_path()->begin(), out.mutable_critical_path()->end());
 }
 
 }  // namespace
 
 void fill_timeline(const Evidence& evidence, pb::Timeline& out) {
   out.set_schema("rehearse.timeline/1");
-  std::map<uint32_t, uint32_t> ids;  // string id -> index of names
+  TimelineNames names;
   for (size_t r = 0; r < evidence.program.ranks.size(); ++r) {
     pb::RankTimeline& row = *out.add_ranks();
     row.set_rank(evidence.program.ranks[r].rank);
     for (traces::LaneId l = 0; l < evidence.program.ranks[r].lanes.size(); ++l) {
-      fill_lane(evidence, r, l, ids, *row.add_lanes());
+      fill_lane(evidence, r, l, names, *row.add_lanes());
     }
   }
-  std::vector<std::string> names(ids.size());
-  for (const auto& [string, id] : ids) names[id] = evidence.names.at(string);
-  for (const std::string& name : names) out.add_names(traces::to_utf8(name));
+  fill_calls(evidence, out);
+  if (evidence.replayed.completed) fill_path(evidence, names, out);
+  names.fill(evidence.names, out);
 }
 
 }  // namespace rehearse::sim
