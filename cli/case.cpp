@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/case.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "base/document.hpp"
+#include "cli/report/documents.hpp"
 #include "cli/scenario_options.hpp"
 #include "faults/world.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::cli {
 namespace {
-
-Result<pb::Outcome> read_outcome(const std::string& path) {
-  RH_TRY(const std::string text, read_file(path, kMaxDocumentBytes));
-  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (json.is_discarded()) {
-    return fail(Code::kBadInput, "not a JSON document", path,
-                "make one with `rehearse run SCENARIO --json`");
-  }
-  pb::Outcome outcome;
-  if (auto read = from_json(json, outcome, path); !read) return tl::unexpected(read.error());
-  if (outcome.schema() != "rehearse.outcome/1") {
-    return fail(Code::kBadInput, "not an outcome of rehearse", path,
-                "make one with `rehearse run SCENARIO --json`");
-  }
-  return outcome;
-}
 
 // A diagnosis must not know the answer.
 void hide_injected(pb::Outcome& outcome) {

@@ -11,11 +11,14 @@
 #include "base/units.hpp"
 #include "cli/context.hpp"
 #include "cli/outcome_text.hpp"
+#include "cli/report/report.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "faults/diagnose/diagnose.hpp"
 #include "faults/fix/fix.hpp"
 #include "faults/symptoms/classifier.hpp"
+#include "faults/world.hpp"
+#include "sim/outcome/pictures.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -34,7 +37,8 @@ struct Act {
   std::string title;
   pb::Outcome outcome;
   std::optional<pb::Diagnosis> diagnosis;
-  std::optional<pb::FixTrial> fix;
+  std::optional<pb::FixReport> fixes;
+  std::optional<pb::FixTrial> fix;  // the best of them
 };
 
 struct Stage {
@@ -42,11 +46,14 @@ struct Stage {
   const faults::FaultCatalogue& catalogue;
   const faults::Categories& categories;
   const faults::World& world;
+  const faults::Rules& rules;
+  Reporter& reporter;
 };
 
 Result<pb::Outcome> simulate(const Stage& stage, const sim::Scenario& scenario,
                              const pb::Outcome* baseline) {
-  RH_TRY(pb::Outcome outcome, stage.world.simulate(scenario));
+  RH_TRY(pb::Outcome outcome,
+         faults::simulate_judged(scenario, sim::Detail::kPictures, stage.rules, stage.reporter));
   if (baseline != nullptr) *outcome.mutable_baseline_step_time_ns() = baseline->step_time_ns();
   *outcome.mutable_symptom() = faults::classify(outcome);
   return outcome;
@@ -73,10 +80,11 @@ Result<Act> break_and_repair(const Stage& stage, const pb::Outcome& baseline, co
     RH_TRY(faults::FaultUse found, faults::parse_fault(cause.use(), stage.catalogue));
     candidates.push_back(std::move(found));
   }
-  RH_TRY(pb::FixReport report,
-         faults::try_fixes({broken, act.outcome, baseline, candidates, stage.categories},
-                           stage.world));
-  if (report.fixes_size() > 0) act.fix = report.fixes(0);
+  RH_TRY(act.fixes, faults::try_fixes({broken, act.outcome, baseline, candidates, stage.categories},
+                                      stage.world));
+  if (act.fixes->fixes_size() > 0) act.fix = act.fixes->fixes(0);
+  act.outcome.add_command("rehearse");
+  for (const char* word : {"run", kScenario, "--fault", fault}) act.outcome.add_command(word);
   return act;
 }
 
@@ -151,6 +159,23 @@ std::string cause_and_fix(const Act& act, const Terminal& terminal) {
   return out;
 }
 
+// The acts side by side.
+Result<std::string> report_page(const std::vector<Act>& acts) {
+  Report report;
+  for (const Act& act : acts) {
+    ReportRun& run = report.runs.emplace_back();
+    run.name = run.file = act.name;
+    run.file += ".json";
+    run.outcome = act.outcome;
+    if (!act.outcome.pictures().empty()) {
+      RH_TRY(run.pictures, sim::unpacked_pictures(act.outcome.pictures(), act.name));
+    }
+    run.diagnosis = act.diagnosis;
+    run.fixes = act.fixes;
+  }
+  return report_html(std::move(report));
+}
+
 Result<void> write_files(const fs::path& folder, const std::vector<Act>& acts) {
   std::error_code ec;
   fs::create_directories(folder, ec);
@@ -162,7 +187,8 @@ Result<void> write_files(const fs::path& folder, const std::vector<Act>& acts) {
       return written;
     }
   }
-  return {};
+  RH_TRY(const std::string page, report_page(acts));
+  return write_file(folder / "report.html", page, Overwrite::kReplace);
 }
 
 std::string story(const std::vector<Act>& acts, const fs::path& folder, const Terminal& terminal) {
@@ -182,7 +208,9 @@ std::string story(const std::vector<Act>& acts, const fs::path& folder, const Te
   out += cause_and_fix(acts[2], terminal);
   out += fmt::format("\noutcomes are in {}/: ", folder.string());
   for (const Act& act : acts) out += act.name + ".json ";
-  out += "\n\n" + heading(terminal, "Try next");
+  out +=
+      fmt::format("\nopen {} in a browser to see all of this\n", (folder / "report.html").string());
+  out += "\n" + heading(terminal, "Try next");
   out += "  ./rehearse run gpt-32 --patch 'slow-rank: {rank: 6, slowdown: 1.5}'\n";
   out += "  ./rehearse fix ddp-16 --fault F16\n";
   out += "  ./rehearse faults\n";
@@ -194,12 +222,14 @@ Result<int> run_demo(Context& context) {
   RH_TRY(faults::FaultCatalogue catalogue, faults::FaultCatalogue::load_shipped());
   RH_TRY(faults::Categories categories, faults::Categories::load_shipped());
   const faults::World world = faults::simulated_world(context.reporter());
-  const Stage stage{healthy, catalogue, categories, world};
+  RH_TRY(const faults::Rules rules, faults::Rules::load_shipped());
+  const Stage stage{healthy, catalogue, categories, world, rules, context.reporter()};
 
   std::vector<Act> acts(1);
   acts[0].name = "healthy";
   acts[0].title = "the healthy job";
   RH_TRY(acts[0].outcome, simulate(stage, healthy, nullptr));
+  for (const char* word : {"rehearse", "run", kScenario}) acts[0].outcome.add_command(word);
   RH_TRY(Act slow, break_and_repair(stage, acts[0].outcome, kSlowFault));
   slow.name = "slow";
   slow.title = "one node cannot use InfiniBand";

@@ -19,21 +19,22 @@ std::string score_of(const pb::Cause& cause) {
   return cause.simulated() ? fmt::format("{:.2f}", cause.score()) : "rules only";
 }
 
-std::string text_of(const pb::Diagnosis& diagnosis, const Terminal& terminal) {
-  std::string out = terminal.styled(Style::kBold, fmt::format("{} {}", diagnosis.symptom().id(),
-                                                              diagnosis.symptom().label())) +
-                    "\n";
-  for (const std::string& reason : diagnosis.symptom().reasons()) out += "  " + reason + "\n";
-  if (diagnosis.causes_size() == 0) {
-    return out + (diagnosis.symptom().id() == "healthy"
-                      ? ""
-                      : "\nno fault of the catalogue explains this\n");
-  }
+// "D2.1 hang: unused parameters on one rank (F21:rank=11), score 1.00".
+std::string headline_of(const pb::Diagnosis& diagnosis) {
+  std::string symptom = diagnosis.symptom().id();
+  if (diagnosis.symptom().label() != symptom) symptom += " " + diagnosis.symptom().label();
+  if (diagnosis.symptom().id() == "healthy") return symptom;
+  if (diagnosis.causes_size() == 0) return symptom + ": no fault of the catalogue explains this";
   const pb::Cause& best = diagnosis.causes(0);
-  out += fmt::format(
-      "\n{}\n",
-      terminal.styled(Style::kBold, fmt::format("most likely: {} ({}), score {}", best.name(),
-                                                best.use(), score_of(best))));
+  return fmt::format("{}: {} ({}), score {}", symptom, best.name(), best.use(), score_of(best));
+}
+
+std::string text_of(const pb::Diagnosis& diagnosis, const Terminal& terminal) {
+  std::string out = terminal.styled(Style::kBold, headline_of(diagnosis)) + "\n";
+  for (const std::string& reason : diagnosis.symptom().reasons())
+    out += "  seen:    " + reason + "\n";
+  if (diagnosis.causes_size() == 0) return out;
+  const pb::Cause& best = diagnosis.causes(0);
   for (const std::string& text : best.evidence()) out += "  for:     " + text + "\n";
   for (const std::string& text : best.against()) out += "  against: " + text + "\n";
   if (diagnosis.causes_size() > 1) {

@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "cli/outcome_groups.hpp"
 #include "cli/table.hpp"
 
 namespace rehearse::cli {
@@ -26,12 +27,6 @@ std::string share_of(int64_t part, int64_t whole) {
                    : "";
 }
 
-// "[Rank 3] text" without the rank, which stands before the line anyway.
-std::string without_rank(const pb::ErrorText& error) {
-  const std::string prefix = fmt::format("[Rank {}] ", error.rank());
-  return error.text().starts_with(prefix) ? error.text().substr(prefix.size()) : error.text();
-}
-
 // A patch as written over several lines on one.
 std::string on_one_line(const std::string& patch) {
   std::string out;
@@ -46,37 +41,32 @@ std::string on_one_line(const std::string& patch) {
 
 // Same text from many ranks: one line with the ranks.
 std::string error_lines(const pb::Outcome& outcome, const Terminal& terminal) {
-  std::vector<std::pair<std::string, std::vector<uint32_t>>> texts;
-  for (const auto& error : outcome.error_text()) {
-    const std::string text = without_rank(error);
-    auto same = std::ranges::find(texts, text, &decltype(texts)::value_type::first);
-    if (same == texts.end()) same = texts.insert(texts.end(), {text, {}});
-    same->second.push_back(error.rank());
-  }
+  const std::vector<SameText> texts = same_texts(outcome);
   std::string out;
-  int rows = 0;
-  for (auto& [text, ranks] : texts) {
-    if (++rows > kMostRows) {
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (i == kMostRows) {
       out += fmt::format("  and {} more\n", texts.size() - kMostRows);
       break;
     }
-    std::ranges::sort(ranks);
-    out += terminal.styled(Style::kDim, fmt::format("  rank {}: ", format_ranks(ranks)));
+    out += terminal.styled(Style::kDim, fmt::format("  rank {}: ", format_ranks(texts[i].ranks)));
     // Further lines of one text stand below its first.
-    out += fmt::format("{}\n", fmt::join(split(text, '\n'), "\n    "));
+    out += fmt::format("{}\n", fmt::join(split(texts[i].text, '\n'), "\n    "));
   }
   return out;
 }
 
-std::string place_of(const pb::Culprit& culprit) {
-  std::string out = culprit.kind();
-  if (culprit.has_rank())
-    out = fmt::format("rank {}", culprit.rank());
-  else if (culprit.has_node())
-    out = fmt::format("node {}", culprit.node());
-  else if (!culprit.link().empty())
-    out = fmt::format("link {}", culprit.link());
-  return out;
+// Every step as a block, many steps as the longest of each stretch: "▇█▇▇ 56.9 ms - 57.4 ms".
+std::string steps_line(const pb::StepTimes& times) {
+  constexpr size_t kBlocks = 40;
+  const auto steps = static_cast<size_t>(times.each_size());
+  if (steps < 3) return "";
+  std::vector<double> longest(std::min(steps, kBlocks), 0);
+  for (size_t i = 0; i < steps; ++i) {
+    double& block = longest[i * longest.size() / steps];
+    block = std::max(block, static_cast<double>(times.each(static_cast<int>(i))));
+  }
+  return fmt::format("{} {} - {}", sparkline(longest), format_duration(times.min()),
+                     format_duration(times.max()));
 }
 
 std::string breakdown(const pb::Outcome& outcome, const Terminal& terminal) {
@@ -120,26 +110,15 @@ std::string breakdown(const pb::Outcome& outcome, const Terminal& terminal) {
 
 std::string waits(const pb::Outcome& outcome, const Terminal& terminal) {
   if (outcome.waits().empty()) return "";
-  // Ranks that wait for the same in the same place are one row.
-  std::map<std::string, std::pair<const pb::Wait*, std::vector<uint32_t>>> rows;
-  for (const auto& wait : outcome.waits()) {
-    const std::vector<uint32_t> wanted(wait.for_ranks().begin(), wait.for_ranks().end());
-    auto& row = rows[fmt::format("{}\t{:020}\t{}\t{}", wait.communicator(), wait.sequence(),
-                                 wait.operation(), format_ranks(wanted))];
-    row.first = &wait;
-    row.second.push_back(wait.rank());
-  }
+  const std::vector<SameWait> rows = same_waits(outcome);
   Table table({{"waiting"}, {"for ranks"}, {"in"}, {"communicator"}, {"sequence", Align::kRight}});
-  int shown = 0;
-  for (auto& [key, row] : rows) {
-    if (++shown > kMostRows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i == kMostRows) {
       table.add({fmt::format("and {} more", rows.size() - kMostRows)});
       break;
     }
-    std::ranges::sort(row.second);
-    const pb::Wait& wait = *row.first;
-    const std::vector<uint32_t> wanted(wait.for_ranks().begin(), wait.for_ranks().end());
-    table.add({format_ranks(row.second), format_ranks(wanted), wait.operation(),
+    const pb::Wait& wait = *rows[i].wait;
+    table.add({format_ranks(rows[i].ranks), format_ranks(rows[i].wanted), wait.operation(),
                wait.communicator(),
                wait.communicator().empty() ? "" : fmt::format("{}", wait.sequence())});
   }
@@ -283,6 +262,9 @@ std::string outcome_head(const pb::Outcome& outcome, const Terminal& terminal) {
   Table table({{""}, {""}});
   table.add({"  ranks", fmt::format("{} on {}{}", format_count(outcome.ranks()), outcome.platform(),
                                     outcome.synthetic() ? ", trace is synthetic" : "")});
+  if (const std::string steps = steps_line(outcome.step_time_ns()); !steps.empty()) {
+    table.add({"  steps", steps});
+  }
   std::string reasons = fmt::format("{}", fmt::join(outcome.symptom().reasons(), "; "));
   std::string symptom = outcome.symptom().id();
   if (outcome.symptom().label() != symptom) symptom += " " + outcome.symptom().label();

@@ -7,6 +7,7 @@
 
 #include "base/document.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "cli/context.hpp"
 #include "cli/outcome_text.hpp"
 #include "cli/scenario_options.hpp"
@@ -14,6 +15,8 @@
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "sim/bringup/nccl_log.hpp"
+#include "sim/export/export.hpp"
+#include "sim/outcome/pictures.hpp"
 #include "traces/export/flight_recorder.hpp"
 
 namespace rehearse::cli {
@@ -79,6 +82,59 @@ Result<void> write_logs(Context& context, const sim::Scenario& scenario,
   return {};
 }
 
+bool wants_timeline(const Context& context) {
+  return context.has("timeline") || context.has("perfetto") || context.has("chrome") ||
+         context.has("csv");
+}
+
+sim::Detail detail_of(const Context& context) {
+  sim::Detail detail = sim::Detail::kSavings;
+  if (wants_timeline(context)) detail = detail | sim::Detail::kTimeline;
+  if (context.has("flight-recorder")) detail = detail | sim::Detail::kRecords;
+  // The document of --json carries what `rehearse report` draws.
+  if (context.json() || context.has("perfetto")) detail = detail | sim::Detail::kPictures;
+  return detail;
+}
+
+// Every operation, in the formats asked for.
+Result<void> write_timelines(Context& context, const pb::Outcome& outcome) {
+  if (context.has("timeline")) {
+    const std::string text = to_json(outcome.timeline()).dump() + "\n";
+    if (auto done = write_file(context.get<std::string>("timeline"), text, context.overwrite());
+        !done) {
+      return done;
+    }
+  }
+  const auto write = [&](const char* option, const auto& writer) -> Result<void> {
+    if (!context.has(option)) return {};
+    const std::string path = context.get<std::string>(option);
+    RH_TRY(AtomicFile file, AtomicFile::create(path, context.overwrite()));
+    if (auto done = writer(file); !done) return done;
+    if (auto done = file.commit(); !done) return done;
+    context.reporter().note(
+        fmt::format("{}: {}", path, format_bytes(static_cast<Bytes>(file.size()))));
+    return {};
+  };
+  if (auto done = write("perfetto",
+                        [&](AtomicFile& file) -> Result<void> {
+                          pb::Pictures pictures;
+                          if (!outcome.pictures().empty()) {
+                            RH_TRY(pictures, sim::unpacked_pictures(outcome.pictures(), "run"));
+                          }
+                          return sim::write_perfetto(outcome.timeline(), outcome, pictures, file);
+                        });
+      !done) {
+    return done;
+  }
+  if (auto done = write(
+          "chrome",
+          [&](AtomicFile& file) { return sim::write_chrome(outcome.timeline(), outcome, file); });
+      !done) {
+    return done;
+  }
+  return write("csv", [&](AtomicFile& file) { return sim::write_csv(outcome.timeline(), file); });
+}
+
 Result<int> run_run(Context& context) {
   if (context.has("list")) {
     if (context.inputs().empty()) return exit_code(list_scenarios(context));
@@ -94,12 +150,7 @@ Result<int> run_run(Context& context) {
     if (auto good = check_expected(expected); !good) return tl::unexpected(std::move(good).error());
   }
   RH_TRY(const Edited edited, load_edited(context, context.inputs().front()));
-  const bool timeline = context.has("timeline"), records = context.has("flight-recorder");
-  const sim::Detail detail = timeline && records ? sim::Detail::kAll
-                             : timeline          ? sim::Detail::kTimeline
-                             : records           ? sim::Detail::kRecords
-                                                 : sim::Detail::kSavings;
-  RH_TRY(pb::Outcome outcome, simulate_edited(edited, detail, context.reporter()));
+  RH_TRY(pb::Outcome outcome, simulate_edited(edited, detail_of(context), context.reporter()));
   if (auto written = write_logs(context, edited.changed, outcome); !written) {
     return tl::unexpected(std::move(written).error());
   }
@@ -109,14 +160,11 @@ Result<int> run_run(Context& context) {
     RH_TRY(*outcome.mutable_step_time_band_ns(),
            step_time_band(edited, static_cast<uint32_t>(draws), context.reporter()));
   }
-  if (timeline) {
-    const std::string text = to_json(outcome.timeline()).dump() + "\n";
-    if (auto written = write_file(context.get<std::string>("timeline"), text, context.overwrite());
-        !written) {
-      return tl::unexpected(std::move(written).error());
-    }
-    outcome.clear_timeline();
+  if (auto written = write_timelines(context, outcome); !written) {
+    return tl::unexpected(std::move(written).error());
   }
+  outcome.clear_timeline();
+  for (std::string& word : command_words(context)) outcome.add_command(std::move(word));
   context.show(edited.changed.findings);
   auto done = context.json()
                   ? context.print(to_json(outcome))
@@ -155,6 +203,11 @@ Verb run_verb() {
         "the model's priors: the range of the step time");
     add("timeline", po::value<std::string>()->value_name("FILE"),
         "also write when every operation of every rank ran, as JSON in columns");
+    add("perfetto", po::value<std::string>()->value_name("FILE"),
+        "the same for ui.perfetto.dev, with links, memory and critical path; see `rehearse view`");
+    add("chrome", po::value<std::string>()->value_name("FILE"),
+        "the same as Chrome's older JSON, which other viewers read");
+    add("csv", po::value<std::string>()->value_name("FILE"), "the same for spreadsheets");
     add("nccl-log", po::value<std::string>()->value_name("DIR"),
         "also write what each rank would log at start with NCCL_DEBUG=INFO");
     add("flight-recorder", po::value<std::string>()->value_name("DIR"),
@@ -178,7 +231,9 @@ Verb run_verb() {
                     "{\"platform.nodes[1].nics[*].bandwidth\": 50Gbps}, from: 1s, until: 2s}'",
                     "slow ports on one node for a second in a longer run"},
                    {"./rehearse run ddp-16 --patch 'grow-data-parallel: 8' --timeline grown.json",
-                    "the job on 128 GPUs, with the time of every operation"}};
+                    "the job on 128 GPUs, with the time of every operation"},
+                   {"./rehearse run ddp-16 --fault F16 --perfetto slow.pftrace --csv slow.csv",
+                    "every operation, for Perfetto and for a spreadsheet"}};
   verb.run = run_run;
   return verb;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <set>
 
 #include "base/document.hpp"
 #include "faults/fault_use.hpp"
@@ -129,6 +130,19 @@ Result<pb::Outcome> simulate_edited(const Edited& edited, sim::Detail detail, Re
   faults::observe(edited.changed, rules, base.has_step_time_ns() ? &base.step_time_ns() : nullptr,
                   outcome);
   return outcome;
+}
+
+std::vector<std::string> command_words(const Context& context) {
+  static const std::set<std::string> kDecide = {"set",      "fault",     "patch", "patch-file",
+                                                "fidelity", "catalogue", "draws"};
+  std::vector<std::string> out = {"rehearse", context.verb().name};
+  out.insert(out.end(), context.inputs().begin(), context.inputs().end());
+  for (const auto& [option, value] : context.arguments().in_order) {
+    if (!kDecide.contains(option)) continue;
+    out.push_back("--" + option);
+    out.push_back(value);
+  }
+  return out;
 }
 
 }  // namespace rehearse::cli

@@ -40,4 +40,8 @@ struct Edited {
 [[nodiscard]] Result<pb::Outcome> simulate_edited(const Edited& edited, sim::Detail detail,
                                                   Reporter& reporter);
 
+// The command line as words, for those who want to run it again: verb, inputs and every option that decides what is
+// simulated.
+[[nodiscard]] std::vector<std::string> command_words(const Context& context);
+
 }  // namespace rehearse::cli

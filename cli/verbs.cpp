@@ -13,6 +13,8 @@ const std::vector<Verb>& verbs() {
       // clang-format off
       demo_verb(),
       run_verb(),
+      report_verb(),
+      view_verb(),
       capture_verb(),
       import_verb(),
       inspect_verb(),

@@ -22,11 +22,13 @@ Verb inspect_verb();
 Verb man_verb();
 Verb nccl_verb();
 Verb platforms_verb();
+Verb report_verb();
 Verb run_verb();
 Verb sweep_verb();
 Verb synth_verb();
 Verb calibrate_verb();
 Verb validate_verb();
+Verb view_verb();
 
 // The verb of that name, or kUsage with the nearest one.
 [[nodiscard]] Result<const Verb*> known_verb(const std::string& name);

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rehearse report`: outcomes as a page to look at.
+#include "cli/report/report.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/units.hpp"
+#include "cli/case.hpp"
+#include "cli/outcome_text.hpp"
+#include "cli/report/documents.hpp"
+#include "cli/scenario_options.hpp"
+#include "cli/verbs.hpp"
+#include "faults/fix/fix.hpp"
+#include "sim/outcome/pictures.hpp"
+
+namespace rehearse::cli {
+namespace {
+namespace po = boost::program_options;
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kCausesRepaired = 3;
+
+// Causes of what a scenario shows, and the fixes of the likeliest.
+Result<void> explain(Context& context, ReportRun& run) {
+  RH_TRY(const Case what, load_case(context));
+  RH_TRY(run.diagnosis, diagnose(what, context));
+  if (!what.broken) return {};
+  RH_TRY(const auto categories, faults::Categories::load_shipped());
+  std::vector<faults::FaultUse> candidates;
+  for (const pb::Cause& cause : run.diagnosis->causes()) {
+    if (candidates.size() == kCausesRepaired) break;
+    RH_TRY(faults::FaultUse use, faults::parse_fault(cause.use(), what.catalogue));
+    candidates.push_back(std::move(use));
+  }
+  RH_TRY(run.fixes, faults::try_fixes({.broken = *what.broken,
+                                       .outcome = what.evidence,
+                                       .baseline = what.baseline,
+                                       .candidates = candidates,
+                                       .categories = categories},
+                                      faults::simulated_world(context.reporter())));
+  return {};
+}
+
+// Simulates a scenario, and finds out what is wrong with it.
+Result<Report> simulated_report(Context& context) {
+  const std::string& input = context.inputs().front();
+  RH_TRY(const Edited edited, load_edited(context, input));
+  ReportRun run;
+  RH_TRY(run.outcome, simulate_edited(edited, sim::Detail::kPictures, context.reporter()));
+  if (!run.outcome.pictures().empty()) {
+    RH_TRY(run.pictures, sim::unpacked_pictures(run.outcome.pictures(), input));
+  }
+  run.name = run.outcome.scenario();
+  for (std::string& word : command_words(context)) run.outcome.add_command(std::move(word));
+  if (run.outcome.symptom().id() != "healthy") {
+    if (auto done = explain(context, run); !done) return tl::unexpected(done.error());
+  }
+  Report report;
+  report.runs.push_back(std::move(run));
+  return report;
+}
+
+Result<Report> load_report(Context& context) {
+  size_t documents = 0;
+  for (const std::string& input : context.inputs()) documents += input.ends_with(".json") ? 1 : 0;
+  if (documents == context.inputs().size()) {
+    for (const char* option : {"set", "fault", "patch", "patch-file", "fidelity"}) {
+      if (context.has(option)) {
+        return fail(Code::kUsage, "an outcome cannot be changed", fmt::format("--{}", option),
+                    "leave it out, or give the scenario itself");
+      }
+    }
+    return read_report(context.inputs());
+  }
+  if (context.inputs().size() == 1) return simulated_report(context);
+  return fail(Code::kUsage, "a scenario stands alone; documents (.json) may be several",
+              context.inputs().front(), "simulate each with `rehearse run --json` first");
+}
+
+Result<int> run_report(Context& context) {
+  if (!context.output() && context.terminal().is_terminal()) {
+    return fail(Code::kUsage, "a page is not for a terminal", "report", "name a file with -o FILE");
+  }
+  RH_TRY(const Report report, load_report(context));
+  const std::string page = report_html(report);
+  if (!context.output()) return exit_code(context.print(std::string_view(page)));
+  if (auto done = write_file(*context.output(), page, context.overwrite()); !done) {
+    return tl::unexpected(std::move(done).error());
+  }
+  if (context.json()) {
+    Json runs = Json::array();
+    for (const ReportRun& run : report.runs) {
+      runs.push_back({{"name", run.name},
+                      {"scenario", run.outcome.scenario()},
+                      {"verdict", verdict_name(run.outcome.verdict())},
+                      {"causes", run.diagnosis ? run.diagnosis->causes_size() : 0},
+                      {"fixes", run.fixes ? run.fixes->fixes_size() : 0}});
+    }
+    return exit_code(context.print_stdout(Json{{"schema", "rehearse.report/1"},
+                                               {"output", *context.output()},
+                                               {"bytes", page.size()},
+                                               {"runs", runs}}));
+  }
+  context.reporter().note(
+      fmt::format("{}: {}", *context.output(), format_bytes(static_cast<Bytes>(page.size()))));
+  return 0;
+}
+
+}  // namespace
+
+Verb report_verb() {
+  Verb verb;
+  verb.name = "report";
+  verb.summary = "what happened, why and what to do, as a page with pictures";
+  verb.details =
+      "INPUT is an outcome (run --json), or several to compare; the documents of diagnose --json "
+      "and "
+      "fix --json after an outcome add causes and fixes, that of validate --json adds accuracy. Or "
+      "it "
+      "is a scenario, which is simulated, diagnosed and repaired on the spot. The page is one file "
+      "that opens offline in any browser.";
+  verb.positionals = {
+      {"INPUT", "outcomes and what belongs to them, or a scenario", Count::kSome, {}}};
+  verb.options = add_scenario_options;
+  verb.writes = Writes::kFile;
+  verb.examples = {{"./rehearse run ddp-16 --fault F16 --json -o slow.json", "an outcome"},
+                   {"./rehearse diagnose slow.json --json > why.json", "its cause", 1},
+                   {"./rehearse report slow.json why.json -o slow.html", "both as a page"},
+                   {"./rehearse run ddp-16 --json -o healthy.json", "the job as it should be"},
+                   {"./rehearse report healthy.json slow.json -o compared.html", "side by side"},
+                   {"./rehearse report ddp-16 --fault F21 -o hang.html",
+                    "all in one: run, diagnose, fix, report"}};
+  verb.run = run_report;
+  return verb;
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of a report: runs side by side, findings, communicators, accuracy, how to make it again.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.hpp"
+#include "base/version.hpp"
+#include "cli/outcome_text.hpp"
+#include "cli/report/html.hpp"
+#include "cli/report/report.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+constexpr int kRowsShown = 20;
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("-_./:=,@%+").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string critical_path(const pb::Outcome& outcome) {
+  if (outcome.critical_path().operations().empty()) return "";
+  std::string out =
+      "<h3>Critical path</h3>\n<div class=\"scroll\"><table><thead><tr><th>what</th><th "
+      "class=\"n\">share</th><th class=\"n\">a step is shorter without it "
+      "by</th></tr></thead><tbody>\n";
+  const auto add = [&](const auto& rows, int most) {
+    for (int i = 0; i < std::min(most, rows.size()); ++i) {
+      out += fmt::format(
+          "<tr><td class=\"name\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+          text(rows[i].name(), 160), percent(rows[i].share()),
+          rows[i].has_saving_ns() ? format_duration(rows[i].saving_ns()) : "");
+    }
+  };
+  add(outcome.critical_path().operations(), 8);
+  add(outcome.critical_path().links(), 4);
+  add(outcome.critical_path().ranks(), 4);
+  return out + "</tbody></table></div>\n";
+}
+
+std::string communicators(const pb::Outcome& outcome) {
+  if (outcome.communicators().empty()) return "";
+  std::string out =
+      "<h3>Communicators</h3>\n<div class=\"scroll\"><table><thead><tr><th>communicator</th><th "
+      "class=\"n\">ranks</th><th>transport</th><th class=\"n\">calls</th><th "
+      "class=\"n\">bytes</th><th class=\"n\">bus "
+      "bandwidth</th><th>algorithms</th></tr></thead><tbody>\n";
+  for (int i = 0; i < std::min(kRowsShown, outcome.communicators_size()); ++i) {
+    const pb::CommunicatorUse& use = outcome.communicators(i);
+    const bool fell = !use.offered().empty() && use.offered() != use.transport();
+    out += fmt::format(
+        "<tr><td class=\"name\">{}</td><td class=\"n\">{}</td><td{}>{}{}</td><td "
+        "class=\"n\">{}</td><td "
+        "class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n",
+        text(use.id(), 120), use.ranks(), fell ? " class=\"bad\"" : "", text(use.transport()),
+        fell ? " instead of " + text(use.offered()) : "",
+        format_count(static_cast<uint64_t>(use.calls())), format_bytes(use.bytes()),
+        format_bandwidth(use.busbw()), text(use.algorithms()));
+  }
+  out += "</tbody></table></div>\n";
+  if (outcome.communicators_size() > kRowsShown) {
+    out += fmt::format("<p class=\"note\">and {} more</p>\n",
+                       outcome.communicators_size() - kRowsShown);
+  }
+  return out;
+}
+
+std::string findings(const pb::Outcome& outcome) {
+  std::string out = "<h3>Findings</h3>\n";
+  if (outcome.findings().empty()) return out + "<p>None.</p>\n";
+  out +=
+      "<div class=\"scroll\"><table><thead><tr><th>severity</th><th>finding</th><th "
+      "class=\"n\">count</th><th>first</th><th>advice</th></tr></thead><tbody>\n";
+  for (const pb::OutcomeFinding& f : outcome.findings()) {
+    out += fmt::format(
+        "<tr><td class=\"severity {}\">{}</td><td>{}</td><td "
+        "class=\"n\">{}</td><td>{}</td><td>{}</td></tr>\n",
+        text(f.severity()), text(f.severity()), text(f.id()), format_count(f.count()),
+        text(f.first()), text(f.advice()));
+  }
+  return out + "</tbody></table></div>\n";
+}
+
+std::string accuracy(const Report& report, const pb::Outcome& outcome) {
+  std::string out = "<h3>Replay error and accuracy</h3>\n";
+  out += outcome.synthetic()
+             ? "<p>The trace is generated, so there is no measured run to compare this replay "
+               "with. Every figure is simulated.</p>\n"
+             : "<p>The trace was recorded. <code>rehearse validate replay TRACE --json</code> "
+               "compares "
+               "its replay with what was measured.</p>\n";
+  if (outcome.has_step_time_band_ns()) {
+    const pb::Band& band = outcome.step_time_band_ns();
+    out += fmt::format("<p>Step time: {} – {} in 9 of 10 of {} draws from {} ({}).</p>\n",
+                       format_duration(band.low()), format_duration(band.high()), band.draws(),
+                       text(band.from()), text(band.note()));
+  } else {
+    out +=
+        "<p>No error band was asked for; <code>rehearse run … --draws 40 --json</code> adds "
+        "one.</p>\n";
+  }
+  if (report.checks.empty()) {
+    return out +
+           "<p class=\"note\">How far predictions of this kind are from measurements: give the "
+           "document of <code>rehearse validate --json</code> to <code>rehearse "
+           "report</code>.</p>\n";
+  }
+  out +=
+      "<div class=\"scroll\"><table><thead><tr><th>check</th><th class=\"n\">n</th><th "
+      "class=\"n\">median error</th><th class=\"n\">90 % below</th><th "
+      "class=\"n\">target</th><th></th></tr></thead><tbody>\n";
+  for (const ReportCheck& check : report.checks) {
+    out += fmt::format(
+        "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
+        "class=\"n\">{}</td><td>{}</td></tr>\n",
+        text(check.what.empty() ? check.id : check.what), check.n, percent(check.median_error),
+        percent(check.p90_error), text(check.target), text(check.verdict));
+  }
+  return out + "</tbody></table></div>\n";
+}
+
+std::string again(const ReportRun& run) {
+  const pb::Outcome& outcome = run.outcome;
+  std::string out = "<h3>Make this again</h3>\n<pre class=\"command\">";
+  const std::string name = run.file.empty() ? "outcome.json" : run.file;
+  out += text(command_line(outcome, "run") + " --json > " + quoted(name), 8000) + "\n";
+  if (run.diagnosis)
+    out += text(command_line(outcome, "diagnose") + " --json > diagnosis.json", 8000) + "\n";
+  if (run.fixes) out += text(command_line(outcome, "fix") + " --json > fixes.json", 8000) + "\n";
+  out += text("rehearse report " + quoted(name), 8000);
+  if (run.diagnosis) out += " diagnosis.json";
+  if (run.fixes) out += " fixes.json";
+  out += " -o report.html</pre>\n";
+  out += fmt::format(
+      "<p class=\"note\">Simulated by rehearse {}, seed {}; this page by rehearse {}. Same input, "
+      "same bytes.</p>\n",
+      text(outcome.version()), outcome.seed(), text(version()));
+  if (outcome.patches_size() > 0) {
+    out += "<details><summary>What was changed in the scenario</summary>";
+    for (const std::string& patch : outcome.patches()) {
+      out += fmt::format("<pre>{}</pre>", text(patch, 4000));
+    }
+    out += "</details>\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string command_line(const pb::Outcome& outcome, std::string_view verb) {
+  // Outcomes of other origin than `run` name their scenario at least.
+  std::string out = fmt::format("rehearse {}", verb);
+  if (outcome.command_size() < 3) return out + " " + quoted(outcome.scenario());
+  for (int i = 2; i < outcome.command_size(); ++i) {
+    if (outcome.command(i) == "--draws" && verb != "run") {
+      ++i;
+      continue;
+    }
+    out += " " + quoted(outcome.command(i));
+  }
+  return out;
+}
+
+std::string comparison_html(const Report& report) {
+  std::string out =
+      "<div class=\"scroll\"><table class=\"comparison\"><thead><tr><th>run</th><th>verdict</th>"
+      "<th>symptom</th><th class=\"n\">step time</th><th class=\"n\">against the first</th>"
+      "<th class=\"n\">compute</th><th class=\"n\">communication</th><th class=\"n\">waiting</th>"
+      "</tr></thead><tbody>\n";
+  const auto mean = [](const pb::Outcome& outcome, int64_t (pb::RankBreakdown::*part)() const) {
+    if (outcome.breakdown().empty()) return std::string("–");
+    int64_t sum = 0;
+    for (const pb::RankBreakdown& rank : outcome.breakdown()) sum += (rank.*part)();
+    return format_duration(sum / outcome.breakdown_size());
+  };
+  const int64_t first = report.runs.front().outcome.step_time_ns().mean();
+  for (size_t i = 0; i < report.runs.size(); ++i) {
+    const pb::Outcome& outcome = report.runs[i].outcome;
+    const int64_t now = outcome.step_time_ns().mean();
+    const bool comparable = i > 0 && first > 0 && now > 0;
+    out += fmt::format(
+        "<tr><td><a href=\"#run-{}\">{}</a></td><td>{}</td><td>{}</td><td class=\"n\">{}</td><td "
+        "class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
+        "class=\"n\">{}</td></tr>\n",
+        i, text(report.runs[i].name), text(verdict_name(outcome.verdict())),
+        text(outcome.symptom().label()), now > 0 ? format_duration(now) : "no whole step",
+        comparable
+            ? fmt::format("{:+.1f} %",
+                          100.0 * (static_cast<double>(now) / static_cast<double>(first) - 1))
+            : "–",
+        mean(outcome, &pb::RankBreakdown::compute),
+        mean(outcome, &pb::RankBreakdown::communication), mean(outcome, &pb::RankBreakdown::wait));
+  }
+  return out + "</tbody></table></div>\n";
+}
+
+std::string details_html(const Report& report, const ReportRun& run) {
+  return critical_path(run.outcome) + communicators(run.outcome) + accuracy(report, run.outcome) +
+         findings(run.outcome) + again(run);
+}
+
+}  // namespace rehearse::cli

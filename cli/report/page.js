@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unpacks the data and draws every picture that there is something for.
+'use strict';
+
+(async () => {
+  const unpack = async () => {
+    const text = document.getElementById('data').textContent.trim();
+    const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+    return new Response(stream).json();
+  };
+  const begin = performance.now();
+  if (typeof DecompressionStream === 'undefined') {
+    for (const node of document.querySelectorAll('.pictures h2')) {
+      node.insertAdjacentElement('afterend', rehearse.element(null, 'p', {class: 'hint'}, 'This browser is too old to draw them (DecompressionStream is missing).'));
+    }
+    return;
+  }
+  const data = await unpack();
+  rehearse.pictures = {};
+  const steps = (run) => run.variants.filter((v) => v.mean > 0 || v.stopped);
+  const drawers = {
+    steps: (run) => (steps(run).some((v) => v.mean > 0) ? (place) => rehearse.stepBars(place, steps(run)) : null),
+    breakdown: (run) => (run.breakdown.length ? (place) => rehearse.breakdown(place, run.breakdown) : null),
+    timeline: (run) => (run.timeline && run.timeline.ranks.length ? (place) => rehearse.timeline(place, run.timeline, run) : null),
+    cluster: (run) => (run.cluster && run.cluster.nodes.length ? (place) => rehearse.cluster(place, run.cluster, {culprits: run.culprits}) : null),
+    waiting: (run) => (run.waits.length ? (place) => rehearse.waiting(place, run.waits, run.culprits) : null),
+    memory: (run) => (run.memory.length ? (place) => rehearse.memory(place, run.memory) : null),
+  };
+  for (const section of document.querySelectorAll('[data-picture]')) {
+    const name = section.dataset.picture, run = data.runs[+section.dataset.run];
+    const place = section.querySelector('.canvas');
+    if (name === 'compare') {
+      section.hidden = false;
+      rehearse.stepBars(place, data.runs.map((one) => ({...one.variants.find((v) => v.name === one.name), name: one.name})));
+      continue;
+    }
+    const draw = run && drawers[name](run);
+    if (!draw) continue;
+    section.hidden = false;
+    rehearse.pictures[section.id] = draw(place);
+    // Let the reader see what is there before the next one is drawn.
+    await new Promise((done) => setTimeout(done, 0));
+  }
+  addEventListener('beforeprint', () => { for (const node of document.querySelectorAll('details')) node.open = true; });
+  rehearse.ready = performance.now() - begin;
+  document.documentElement.dataset.ready = 'yes';
+})();

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Headless Chromium for tests: no network, console errors are failures, screenshots are kept."""
+import base64
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+
+SWITCHES = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--hide-scrollbars")
+
+
+class Browser:
+    """with Browser(folder) as browser: browser.open(path); browser.shot("name")"""
+
+    def __init__(self, shots, width=1280, height=1000, dark=False):
+        self.shots = Path(shots)
+        self.shots.mkdir(parents=True, exist_ok=True)
+        self.profile = tempfile.TemporaryDirectory()
+        options = Options()
+        options.binary_location = "/usr/bin/chromium"
+        for switch in SWITCHES:
+            options.add_argument(switch)
+        options.add_argument(f"--user-data-dir={self.profile.name}")
+        options.add_argument(f"--window-size={width},{height}")
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver", log_path=os.devnull), options=options)
+        self.driver.set_script_timeout(60)
+        self.look(dark)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.driver.quit()
+        self.profile.cleanup()
+
+    def look(self, dark):
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+
+    def size(self, width, height):
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
+
+    def open(self, path):
+        self.driver.get(Path(path).resolve().as_uri())
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def wait_for(self, condition, what, seconds=30):
+        end = time.monotonic() + seconds
+        while not self.run(f"return Boolean({condition})"):
+            assert time.monotonic() < end, f"{what} did not come within {seconds} s: {self.console()}"
+            time.sleep(0.02)
+
+    def console(self):
+        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+    def shot(self, name, whole=True):
+        """The whole page, or what is seen of it."""
+        parameters = {"format": "png"}
+        if whole:
+            size = self.driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
+            parameters |= {"captureBeyondViewport": True,
+                           "clip": {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 16000), "scale": 1}}
+        data = self.driver.execute_cdp_cmd("Page.captureScreenshot", parameters)["data"]
+        (self.shots / f"{name}.png").write_bytes(base64.b64decode(data))
