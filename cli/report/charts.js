@@ -115,11 +115,12 @@
     select.addEventListener('change', drawn.redraw);
   };
 
-  // curves: [{rank, capacity, time (differences), bytes}]
-  rehearse.memory = (place, curves) => {
+  // curves: [{rank, capacity, time (differences), bytes}]; until: the end of the run
+  rehearse.memory = (place, curves, until) => {
     for (const curve of curves) {
       let at = 0;
       curve.points = curve.time.map((step, i) => [at += step, curve.bytes[i]]);
+      if (until > at && curve.bytes.length) curve.points.push([until, curve.bytes[curve.bytes.length - 1]]);
     }
     const capacity = d3.max(curves, (c) => c.capacity);
     rehearse.svg(place, 220, (svg, width, height) => {

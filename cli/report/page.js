@@ -18,6 +18,32 @@
   }
   const data = await unpack();
   rehearse.pictures = {};
+
+  // Several runs: one is shown at a time.
+  const articles = [...document.querySelectorAll('article.run')];
+  if (articles.length > 1) {
+    const bar = rehearse.element(null, 'nav', {class: 'tabs', 'aria-label': 'Runs'});
+    articles[0].before(bar);
+    const tabs = data.runs.map((run, i) => {
+      const tab = rehearse.element(bar, 'button', {type: 'button'}, run.name);
+      tab.addEventListener('click', () => show(i));
+      return tab;
+    });
+    const show = (chosen) => articles.forEach((article, i) => {
+      article.hidden = i !== chosen;
+      tabs[i].setAttribute('aria-pressed', i === chosen ? 'true' : 'false');
+    });
+    rehearse.showRun = show;
+    const follow = () => {
+      const wanted = /^#run-(\d+)$/.exec(location.hash);
+      if (wanted && articles[+wanted[1]]) { show(+wanted[1]); articles[+wanted[1]].scrollIntoView(); }
+    };
+    addEventListener('hashchange', follow);
+    const worst = data.runs.findIndex((run) => run.verdict !== 'completed' || run.culprits.length);
+    show(Math.max(0, worst));
+    follow();
+    addEventListener('beforeprint', () => articles.forEach((article) => { article.hidden = false; }));
+  }
   const steps = (run) => run.variants.filter((v) => v.mean > 0 || v.stopped);
   const drawers = {
     steps: (run) => (steps(run).some((v) => v.mean > 0) ? (place) => rehearse.stepBars(place, steps(run)) : null),
@@ -25,7 +51,7 @@
     timeline: (run) => (run.timeline && run.timeline.ranks.length ? (place) => rehearse.timeline(place, run.timeline, run) : null),
     cluster: (run) => (run.cluster && run.cluster.nodes.length ? (place) => rehearse.cluster(place, run.cluster, {culprits: run.culprits}) : null),
     waiting: (run) => (run.waits.length ? (place) => rehearse.waiting(place, run.waits, run.culprits) : null),
-    memory: (run) => (run.memory.length ? (place) => rehearse.memory(place, run.memory) : null),
+    memory: (run) => (run.memory.length ? (place) => rehearse.memory(place, run.memory, run.progress > 0 ? run.progress : run.end) : null),
   };
   for (const section of document.querySelectorAll('[data-picture]')) {
     const name = section.dataset.picture, run = data.runs[+section.dataset.run];

@@ -218,8 +218,14 @@ class Reports(unittest.TestCase):
         rows = self.browser.driver.find_elements(By.CSS_SELECTOR, ".comparison tbody tr")
         self.assertEqual([row.text.split()[0] for row in rows], ["healthy", "slow", "straggler"])
         self.assertEqual(len(self.browser.driver.find_elements(By.CSS_SELECTOR, "#compare-3 g.row")), 3)
+        # One run is shown at a time; the table leads to the others.
         self.assertIn("rehearse diagnose ddp-16 --fault F16 --json", self.text())
+        self.assertEqual(len(self.browser.driver.find_elements(By.CSS_SELECTOR, "article.run:not([hidden])")), 1)
         self.browser.shot("compared")
+        rows[2].find_element(By.TAG_NAME, "a").click()
+        self.browser.wait_for("!document.getElementById('run-2').hidden", "the third run")
+        self.browser.wait_for("document.querySelector('#timeline-2 canvas').clientWidth > 900", "its timeline")
+        self.assertIn("slow-rank", self.text())
         self.quiet()
 
 
