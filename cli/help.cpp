@@ -144,6 +144,7 @@ const std::vector<Variable>& variables() {
       {"REHEARSE_HOME",
        "folder of the shipped data (catalogues, scenarios), instead of the installed one"},
       {"REHEARSE_CACHE", "folder for generated traces, instead of ~/.cache/rehearse"},
+      {"REHEARSE_PROGRESS", "json: progress as lines of JSON on stderr, for programs"},
       {"NO_COLOR", "when set, no colour unless --color=always"},
   };
   return list;

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/units.hpp"
@@ -76,26 +77,38 @@ std::string Terminal::styled(Style style, std::string_view text) const {
 }
 
 TerminalReporter::TerminalReporter(Talk talk)
-    : talk_(talk), terminal_(Terminal::of(STDERR_FILENO, Colour::kNever)) {}
+    : talk_(talk), terminal_(Terminal::of(STDERR_FILENO, Colour::kNever)) {
+  const char* form = std::getenv("REHEARSE_PROGRESS");
+  lines_ = form != nullptr && std::string_view(form) == "json";
+}
 
 TerminalReporter::~TerminalReporter() { clear(); }
 
 void TerminalReporter::progress(std::string_view what, uint64_t done, uint64_t total) {
-  if (talk_ == Talk::kQuiet || !terminal_.is_terminal()) return;
+  if (talk_ == Talk::kQuiet || (!lines_ && !terminal_.is_terminal())) return;
   const auto now = Clock::now();
   // "collectives, 1.2 s simulated": what comes after the comma moves on with the work.
   if (const std::string_view unit = what.substr(0, what.find(',')); unit != what_) {
     what_ = unit;
     begin_ = last_ = now;
+    if (lines_) line(what, done, total);
     return;  // what is done within a moment needs no bar
   }
   if (now - last_ < std::chrono::milliseconds(100)) return;
   last_ = now;
+  if (lines_) return line(what, done, total);
   const double seconds = std::chrono::duration<double>(now - begin_).count();
   const std::string line = progress_line(what, done, total, seconds, terminal_.width());
   fmt::print(stderr, "\r{}\033[K", line);
   std::fflush(stderr);
   drawn_ = true;
+}
+
+void TerminalReporter::line(std::string_view what, uint64_t done, uint64_t total) {
+  const nlohmann::ordered_json told = {
+      {"progress", {{"what", what}, {"done", done}, {"total", total}}}};
+  const auto replace = nlohmann::ordered_json::error_handler_t::replace;
+  fmt::print(stderr, "{}\n", told.dump(-1, ' ', false, replace));
 }
 
 void TerminalReporter::note(std::string_view text) {

@@ -37,7 +37,8 @@ class Terminal {
 enum class Talk { kQuiet, kNormal, kVerbose };
 
 // Draws one moving line on stderr when it is a terminal and nobody asked for quiet; silent in a
-// pipe. Notes are shown on a terminal, or with -v.
+// pipe. Notes are shown on a terminal, or with -v. With REHEARSE_PROGRESS=json progress is one line
+// of JSON each on stderr, for programs: {"progress":{"what":"ranks","done":512,"total":1024}}.
 class TerminalReporter final : public Reporter {
  public:
   explicit TerminalReporter(Talk talk);
@@ -54,8 +55,10 @@ class TerminalReporter final : public Reporter {
 
  private:
   using Clock = std::chrono::steady_clock;
+  void line(std::string_view what, uint64_t done, uint64_t total);
   Talk talk_;
   Terminal terminal_;
+  bool lines_ = false;  // of JSON
   bool drawn_ = false;
   std::string what_;
   Clock::time_point begin_, last_;
