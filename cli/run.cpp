@@ -11,6 +11,7 @@
 #include "cli/context.hpp"
 #include "cli/outcome_text.hpp"
 #include "cli/scenario_options.hpp"
+#include "cli/scenario_view.hpp"
 #include "cli/step_time_band.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
@@ -150,6 +151,9 @@ Result<int> run_run(Context& context) {
     if (auto good = check_expected(expected); !good) return tl::unexpected(std::move(good).error());
   }
   RH_TRY(const Edited edited, load_edited(context, context.inputs().front()));
+  if (context.has("dry-run")) {
+    return exit_code(show_scenario(context, context.inputs().front(), edited));
+  }
   RH_TRY(pb::Outcome outcome, simulate_edited(edited, detail_of(context), context.reporter()));
   if (auto written = write_logs(context, edited.changed, outcome); !written) {
     return tl::unexpected(std::move(written).error());
@@ -212,6 +216,8 @@ Verb run_verb() {
         "also write what each rank would log at start with NCCL_DEBUG=INFO");
     add("flight-recorder", po::value<std::string>()->value_name("DIR"),
         "also write what PyTorch's flight recorder would dump, when a watchdog runs out");
+    add("dry-run",
+        "do not simulate: print the scenario with the changes as patches, to be kept as a file");
     add("list", "the shipped scenarios");
   };
   verb.writes = Writes::kFile;
@@ -227,6 +233,9 @@ Verb run_verb() {
                     "InfiniBand disabled, and the logs of all ranks at start"},
                    {"./rehearse run ddp-16 --fault F21 --flight-recorder dumps",
                     "a hang, and what the flight recorder of each rank would hold"},
+                   {"./rehearse run ddp-16 --fault F16 --dry-run -o sockets.yaml",
+                    "the broken job as a scenario of its own"},
+                   {"./rehearse run sockets.yaml", "which runs like any other"},
                    {"./rehearse run gpt-32 --patch 'steps: 4' --patch '{set: "
                     "{\"platform.nodes[1].nics[*].bandwidth\": 50Gbps}, from: 1s, until: 2s}'",
                     "slow ports on one node for a second in a longer run"},

@@ -103,6 +103,7 @@ Result<Edited> load_edited(Context& context, const std::string& what) {
     if (auto done = apply_all(edited.changed, patches); !done) {
       return tl::unexpected(std::move(done).error());
     }
+    edited.patches.insert(edited.patches.end(), patches.begin(), patches.end());
     // A calibration says what the platform is, with or without what is changed.
     if (patches.size() == 1 && patches.front().has_calibration()) {
       if (auto done = apply_all(edited.base, patches); !done) {

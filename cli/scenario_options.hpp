@@ -28,6 +28,7 @@ struct Edited {
   sim::Scenario base;
   sim::Scenario changed;
   bool differs = false;                                       // something was changed
+  std::vector<pb::Patch> patches = {};                        // what was applied, in order
   std::optional<pb::Calibration> calibration = std::nullopt;  // of the platform, by --patch-file
 };
 

@@ -13,6 +13,7 @@
 #include "platforms/model/catalogue.hpp"
 #include "sim/scenario/expand.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/scenario/written.hpp"
 #include "traces/model/rtrace.hpp"
 #include "traces/synth/synth.hpp"
 
@@ -145,6 +146,24 @@ Result<std::vector<ShippedScenario>> shipped_scenarios() {
   if (ec) return fail(Code::kIo, "cannot list the scenarios: " + ec.message(), folder.string());
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return list;
+}
+
+Result<pb::Scenario> written_scenario(const std::string& what) {
+  std::error_code ec;
+  pb::Scenario document;
+  fs::path path = what;
+  if (is_name(what) && !fs::exists(what, ec)) {
+    RH_TRY(path, shipped_path(what));
+  }
+  if (is_trace(path)) {
+    document.mutable_trace()->set_file(path.lexically_normal().string());
+    return document;
+  }
+  if (auto read = read_document_file(path.string(), document); !read) {
+    return tl::unexpected(read.error());
+  }
+  if (document.name().empty()) document.set_name(path.stem().string());
+  return document;
 }
 
 Result<Scenario> scenario_of(std::shared_ptr<const traces::Trace> trace, const std::string& where) {
