@@ -27,6 +27,7 @@ const std::vector<Verb>& verbs() {
       diagnose_verb(),
       fix_verb(),
       sweep_verb(),
+      serve_verb(),
       calibrate_verb(),
       validate_verb(),
       help_verb(),

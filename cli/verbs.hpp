@@ -24,6 +24,7 @@ Verb nccl_verb();
 Verb platforms_verb();
 Verb report_verb();
 Verb run_verb();
+Verb serve_verb();
 Verb sweep_verb();
 Verb synth_verb();
 Verb calibrate_verb();
