@@ -82,6 +82,8 @@ po::options_description common_options() {
   add("verbose,v", "more notes and findings on stderr");
   add("color", po::value<std::string>()->value_name("WHEN")->default_value("auto"),
       "auto, always or never; NO_COLOR is honoured");
+  add("max-memory", po::value<std::string>()->value_name("SIZE"),
+      "most memory that a process of it may use, as 8GiB; beyond it ends with exit code 75");
   add("print-config", "show every setting with its origin and do nothing else");
   add("help,h", "show this help");
   return options;

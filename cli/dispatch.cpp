@@ -2,14 +2,20 @@
 #include "cli/dispatch.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
+#include "base/units.hpp"
 #include "base/version.hpp"
 #include "cli/config.hpp"
 #include "cli/context.hpp"
@@ -48,6 +54,21 @@ int report(const Error& error, bool json) {
   return static_cast<int>(error.code);
 }
 
+// Allocations beyond --max-memory fail, here and in the processes that are started.
+Result<void> limit_memory(const Context& context) {
+  if (!context.has("max-memory")) return {};
+  const auto most = parse_bytes(context.get<std::string>("max-memory"));
+  if (!most || *most <= 0) {
+    return fail(Code::kUsage, "this is no amount of memory", "--max-memory", "write it as 8GiB");
+  }
+  rlimit limit{};
+  (void)::getrlimit(RLIMIT_DATA, &limit);
+  limit.rlim_cur = std::min(static_cast<rlim_t>(*most), limit.rlim_max);
+  if (::setrlimit(RLIMIT_DATA, &limit) == 0) return {};
+  return fail(Code::kIo, fmt::format("cannot limit memory: {}", std::strerror(errno)),
+              "--max-memory", "leave it out");
+}
+
 Result<int> run(const std::vector<std::string>& words) {
   const auto put = [](const std::string& text) -> Result<int> {
     if (auto done = write_stdout(text); !done) return tl::unexpected(std::move(done).error());
@@ -71,6 +92,7 @@ Result<int> run(const std::vector<std::string>& words) {
   if (help) return put(help_of(*verb, terminal));
   Context context(*verb, std::move(arguments));
   if (context.has("print-config")) return exit_code(print_config(context));
+  if (auto set = limit_memory(context); !set) return tl::unexpected(std::move(set).error());
   // Refused before the work, not after it.
   std::error_code ec;
   if (const auto file = context.output(); file && context.overwrite() == Overwrite::kRefuse &&
@@ -97,6 +119,15 @@ int dispatch(const std::vector<std::string>& words) {
   } catch (const std::bad_alloc&) {
     return report(
         {Code::kLimit, "out of memory", "", "use a machine with more, or a smaller input"}, json);
+  } catch (const std::filesystem::filesystem_error& e) {
+    return report({Code::kIo, e.code().message(), e.path1().string(), "check the path"}, json);
+  } catch (const std::system_error& e) {
+    if (e.code() != std::errc::resource_unavailable_try_again) {
+      return report(internal(e.what(), words), json);
+    }
+    return report({Code::kLimit, "the machine gives no more threads", "",
+                   "end other programs, or raise the limits of processes and memory"},
+                  json);
   } catch (const std::exception& e) {
     return report(internal(e.what(), words), json);
   } catch (...) {

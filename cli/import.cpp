@@ -9,6 +9,7 @@
 
 #include "base/units.hpp"
 #include "cli/context.hpp"
+#include "cli/import_limits.hpp"
 #include "cli/verbs.hpp"
 #include "traces/inspect/evidence_view.hpp"
 #include "traces/model/rtrace.hpp"
@@ -64,6 +65,10 @@ Result<int> run_import(Context& context) {
                   "give it as 212ms");
     }
   }
+  if (context.has("limit")) {
+    const auto set = set_limits(context.get<std::vector<std::string>>("limit"), options);
+    if (!set) return tl::unexpected(set.error());
+  }
   const std::vector<std::filesystem::path> inputs(context.inputs().begin(), context.inputs().end());
   RH_TRY(const Imported imported, traces::import_files(inputs, options, context.reporter()));
   if (auto written = traces::write_rtrace(imported.trace, *output, context.overwrite()); !written) {
@@ -117,7 +122,12 @@ Verb import_verb() {
         "seed", boost::program_options::value<std::string>()->value_name("N")->default_value("1"),
         "seed of the durations that cloned ranks draw")(
         "unprofiled-step", boost::program_options::value<std::string>()->value_name("TIME"),
-        "step time measured without the profiler, as 212ms: fits the profiler's cost on the host");
+        "step time measured without the profiler, as 212ms: fits the profiler's cost on the host")(
+        "limit",
+        boost::program_options::value<std::vector<std::string>>()->value_name("NAME=VALUE"),
+        ("what is beyond it is refused with exit code 75; may be repeated (" +
+         limits_with_defaults() + ")")
+            .c_str());
   };
   verb.writes = Writes::kFile;
   verb.examples = {
@@ -129,7 +139,9 @@ Verb import_verb() {
       {"./rehearse import tests/corpus/kineto/small.json --assume-symmetric -o all.rtrace",
        "with the ranks that were not recorded as clones of those that were"},
       {"./rehearse import tests/corpus/nccl_log/h100-2gpu.log -o log.rtrace",
-       "an NCCL log as evidence of its own; beside a trace it attaches to it"}};
+       "an NCCL log as evidence of its own; beside a trace it attaches to it"},
+      {"./rehearse import tests/corpus/kineto/small.json --limit operations=1000 -o few.rtrace",
+       "with a limit on what is believed of a file from somewhere else"}};
   verb.run = run_import;
   return verb;
 }

@@ -40,6 +40,8 @@ bool is_name(const std::string& what) {
 
 // A trace file begins with its magic; a scenario is text.
 bool is_trace(const fs::path& path) {
+  std::error_code ec;  // a pipe would be waited for
+  if (!fs::is_regular_file(path, ec)) return false;
   std::ifstream in(path, std::ios::binary);
   char magic[6] = {};
   in.read(magic, sizeof magic);
@@ -55,7 +57,8 @@ Result<fs::path> generated(const pb::Synth& wanted, Reporter& reporter) {
   const std::string recipe = write_document(complete) + write_document(gpu) + version();
   const fs::path path =
       cache / fmt::format("{}-{:016x}.rtrace", complete.model(), std::hash<std::string>{}(recipe));
-  if (fs::exists(path)) {
+  std::error_code ec;
+  if (fs::exists(path, ec)) {
     // A file from an interrupted machine is made again.
     if (auto open = traces::RtraceReader::open(path, {})) return path;
   }
@@ -87,16 +90,16 @@ Result<fs::path> find_trace(const pb::TraceSource& source, const fs::path& besid
     return fail(Code::kBadInput, "the scenario names no trace", beside.string(),
                 "add `trace: FILE.rtrace` or the name of a shipped scenario");
   }
+  std::error_code ec;
   if (is_name(source.file()) && depth == 0) {
     RH_TRY(fs::path shipped, shipped_path(source.file()));
-    if (fs::exists(shipped)) {
+    if (fs::exists(shipped, ec)) {
       RH_TRY(pb::Scenario other, read_scenario(shipped));
       return find_trace(other.trace(), shipped, depth + 1, reporter);
     }
   }
   fs::path path = source.file();
   if (path.is_relative()) path = beside.parent_path() / path;
-  std::error_code ec;
   if (!fs::exists(path, ec)) {
     return fail(Code::kMissingInput, "the trace " + path.string() + " does not exist",
                 beside.string() + ": trace",

@@ -16,22 +16,22 @@ namespace rehearse::traces {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t kMaxFiles = 1'000'000;
 
 struct Candidate {
   fs::path path;
   bool named = true;  // by the user, rather than found in a folder
 };
 
-Result<void> add_folder(const fs::path& folder, std::vector<Candidate>& out) {
+Result<void> add_folder(const fs::path& folder, uint64_t most, std::vector<Candidate>& out) {
   std::error_code error;
   std::vector<fs::path> found;
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
-    if (it->is_regular_file(error)) found.push_back(it->path());
-    if (found.size() > kMaxFiles) {
-      return fail(Code::kLimit, fmt::format("more than {} files", kMaxFiles), folder.string(),
-                  "name the folder of one job");
+    std::error_code of_entry;  // links to nothing or in a circle are no files
+    if (it->is_regular_file(of_entry)) found.push_back(it->path());
+    if (found.size() > most) {
+      return fail(Code::kLimit, fmt::format("more than {} files", most), folder.string(),
+                  "name the folder of one job, or raise --limit files=N");
     }
   }
   if (error) return fail(Code::kIo, "cannot list the folder: " + error.message(), folder.string());
@@ -50,19 +50,21 @@ std::vector<fs::path> matches_of(const fs::path& pattern) {
   return out;
 }
 
-Result<std::vector<Candidate>> expand(const std::vector<fs::path>& inputs) {
+Result<std::vector<Candidate>> expand(const std::vector<fs::path>& inputs, uint64_t most_files) {
   std::vector<Candidate> out;
+  std::error_code ignored;  // what cannot be looked at is told when it is opened
   for (const fs::path& input : inputs) {
     std::vector<fs::path> paths = {input};
-    if (!fs::exists(input) && input.string().find_first_of("*?[") != std::string::npos) {
+    if (!fs::exists(input, ignored) && input.string().find_first_of("*?[") != std::string::npos) {
       paths = matches_of(input);
       if (paths.empty()) {
         return fail(Code::kMissingInput, "no file matches", input.string(), "check the pattern");
       }
     }
     for (const fs::path& path : paths) {
-      if (fs::is_directory(path)) {
-        if (auto added = add_folder(path, out); !added) return tl::unexpected(added.error());
+      if (fs::is_directory(path, ignored)) {
+        if (auto added = add_folder(path, most_files, out); !added)
+          return tl::unexpected(added.error());
       } else {
         out.push_back({path, true});
       }
@@ -92,6 +94,19 @@ const Format* format_named(std::string_view name) {
   return hit == all.end() ? nullptr : &*hit;
 }
 
+Result<void> within_limits(uint64_t operations, uint64_t ranks, const ImportOptions& options,
+                           const std::string& where) {
+  if (operations > options.most_operations) {
+    return fail(Code::kLimit, fmt::format("more than {} operations", options.most_operations),
+                where, "import fewer files, or raise --limit operations=N");
+  }
+  if (ranks > options.most_ranks) {
+    return fail(Code::kLimit, fmt::format("more than {} ranks", options.most_ranks), where,
+                "import fewer files, or raise --limit ranks=N");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Imported> import_files(const std::vector<fs::path>& inputs, const ImportOptions& options,
@@ -99,8 +114,9 @@ Result<Imported> import_files(const std::vector<fs::path>& inputs, const ImportO
   if (inputs.empty()) {
     return fail(Code::kUsage, "nothing to import", "", "name trace files, folders or globs");
   }
-  RH_TRY(const std::vector<Candidate> candidates, expand(inputs));
+  RH_TRY(const std::vector<Candidate> candidates, expand(inputs, options.most_files));
   Imported out;
+  uint64_t operations = 0, ranks = 0;
   pb::TableMapping mapping;
   Findings of_file;
   ReadContext context{out.trace.strings, of_file, reporter, options.cut_files};
@@ -138,6 +154,11 @@ Result<Imported> import_files(const std::vector<fs::path>& inputs, const ImportO
                        "file to see why");
       if (!first_unused) first_unused = std::move(part.unused);
       continue;
+    }
+    for (const RankPart& rank : part.ranks) operations += rank.trace.ops.size();
+    ranks += part.ranks.size();
+    if (auto fits = within_limits(operations, ranks, options, source.name()); !fits) {
+      return tl::unexpected(fits.error());
     }
     out.findings.merge(of_file);
     part.format = format->name;

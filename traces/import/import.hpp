@@ -25,6 +25,10 @@ struct ImportOptions {
   ClockAlignment clocks = ClockAlignment::kAlign;
   SourceOptions source{};
   uint64_t most_held = kMostHeld;  // bytes, of formats that are not streamed (part.hpp)
+  // kLimit beyond these: files of one folder; operations and ranks of all files, looked at after each file.
+  uint64_t most_files = 1'000'000;
+  uint64_t most_operations = 1'000'000'000;
+  uint64_t most_ranks = 1 << 20;
   // A file that says what the columns of tables are (traces/proto/table.proto); "": those shipped.
   std::filesystem::path columns{};
   std::string job{};  // name of the job; "" keeps what the files say

@@ -153,6 +153,7 @@ Result<void> Source::Impl::begin(std::unique_ptr<ByteReader> bytes) {
   size_t filled = 0;
   while (filled < head.size()) {
     auto n = produce(std::span(head).subspan(filled));
+    if (!n && n.error().code == Code::kLimit) return tl::unexpected(n.error());
     if (!n) {
       head_error = std::move(n).error();
       break;
@@ -169,14 +170,14 @@ Result<size_t> Source::Impl::produce(std::span<char> out) {
   produced += got;
   if (produced > options.max_bytes) {
     return fail(Code::kLimit, fmt::format("more than {} bytes of content", options.max_bytes), name,
-                "raise the limit if the file is to be trusted");
+                "raise --limit bytes=SIZE if the file is to be trusted");
   }
   if (decoded && produced > kRatioAfter && produced / options.max_ratio > raw->taken()) {
-    return fail(Code::kLimit,
-                fmt::format("{} bytes unpack to more than {}: no trace compresses {} times",
-                            raw->taken(), produced, options.max_ratio),
-                name,
-                "this looks like a decompression bomb; unpack it by hand if it is to be trusted");
+    return fail(
+        Code::kLimit,
+        fmt::format("{} bytes unpack to more than {}: no trace compresses {} times", raw->taken(),
+                    produced, options.max_ratio),
+        name, "this looks like a decompression bomb; raise --limit ratio=N if it is to be trusted");
   }
   return got;
 }
@@ -189,7 +190,8 @@ Source::~Source() = default;
 Result<Source> Source::open(const std::filesystem::path& path, const SourceOptions& options) {
   const std::string name = path.string();
   struct ::stat facts {};
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: opening a pipe without a writer must not wait.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     return fail(errno == ENOENT ? Code::kMissingInput : Code::kIo,
                 fmt::format("cannot open: {}", std::strerror(errno)), name,
@@ -199,6 +201,11 @@ Result<Source> Source::open(const std::filesystem::path& path, const SourceOptio
   auto bytes = std::make_unique<FileBytes>(fd, name);
   if (::fstat(fd, &facts) != 0 || S_ISDIR(facts.st_mode)) {
     return fail(Code::kBadInput, "is a folder, not a file", name, "name the files inside it");
+  }
+  // Some formats are read more than once, which a pipe cannot be; a device may never end.
+  if (!S_ISREG(facts.st_mode)) {
+    return fail(Code::kMissingInput, "is a pipe or device, not a file", name,
+                "write what it gives to a file and name that");
   }
   impl->name = name;
   impl->path = path;
