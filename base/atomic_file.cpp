@@ -229,8 +229,11 @@ Result<void> AtomicFile::publish() {
   if (overwrite_ == Overwrite::kRefuse) {
     failed = ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE);
     if (failed != 0 && errno == EEXIST) return exists_error(target_);
+    // Some file systems do not know RENAME_NOREPLACE.
+    if (failed != 0 && errno != EINVAL && errno != ENOSYS) {
+      return io_error("cannot rename the finished file into place", target_, errno);
+    }
   }
-  // Also where the file system does not know RENAME_NOREPLACE.
   if (failed != 0 && ::rename(temporary_.c_str(), target_.c_str()) != 0) {
     return io_error("cannot rename the finished file into place", target_, errno);
   }

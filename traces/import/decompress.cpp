@@ -10,6 +10,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -199,6 +200,15 @@ class ReadAhead final : public ByteReader {
   }
 
  private:
+  Result<size_t> fill(std::vector<char>& block) {
+    try {
+      block.resize(kOutputBlock);
+      return inner_->read(block);
+    } catch (const std::bad_alloc&) {
+      return fail(Code::kLimit, "not enough memory to decompress", {}, "use a larger machine");
+    }
+  }
+
   void produce() {
     for (;;) {
       std::vector<char> block;
@@ -211,8 +221,7 @@ class ReadAhead final : public ByteReader {
           spare_.pop_back();
         }
       }
-      block.resize(kOutputBlock);
-      auto got = inner_->read(block);
+      auto got = fill(block);
       const std::lock_guard lock(mutex_);
       if (!got || *got == 0) {
         if (!got) error_ = std::move(got).error();

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "traces/model/rtrace.hpp"
@@ -63,7 +64,12 @@ class Ahead {
     for (const auto& [rank, place] : file.ranks) places_.push_back(&place);
     slots_.resize(places_.size());
     for (size_t i = 0; i < std::min(threads, places_.size()); ++i) {
-      workers_.emplace_back([this] { work(); });
+      try {
+        workers_.emplace_back([this] { work(); });
+      } catch (const std::system_error&) {
+        if (workers_.empty()) throw;
+        break;  // the machine has no more; fewer do the same
+      }
     }
   }
   ~Ahead() {

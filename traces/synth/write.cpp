@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -17,7 +20,14 @@ class RanksInOrder {
  public:
   RanksInOrder(const Generator& generator, int threads)
       : generator_(generator), slots_(2 * static_cast<size_t>(threads)) {
-    for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    for (int i = 0; i < threads; ++i) {
+      try {
+        workers_.emplace_back([this] { work(); });
+      } catch (const std::system_error&) {
+        if (workers_.empty()) throw;
+        break;  // the machine has no more; fewer do the same
+      }
+    }
   }
   RanksInOrder(const RanksInOrder&) = delete;
   RanksInOrder& operator=(const RanksInOrder&) = delete;
@@ -31,11 +41,11 @@ class RanksInOrder {
   }
 
   // Rank 0, 1, 2, ...: call ranks() times.
-  traces::RankTrace next() {
+  Result<traces::RankTrace> next() {
     std::unique_lock lock(mutex_);
     auto& slot = slots_[taken_ % slots_.size()];
     changed_.wait(lock, [&] { return slot.has_value(); });
-    traces::RankTrace rank = std::move(*slot);
+    Result<traces::RankTrace> rank = std::move(*slot);
     slot.reset();
     ++taken_;
     changed_.notify_all();
@@ -43,6 +53,15 @@ class RanksInOrder {
   }
 
  private:
+  Result<traces::RankTrace> made(uint32_t rank) const {
+    try {
+      return generator_.rank(rank);
+    } catch (const std::bad_alloc&) {
+      return fail(Code::kLimit, "not enough memory for the operations of one rank",
+                  "rank " + std::to_string(rank), "make a smaller job, or use a larger machine");
+    }
+  }
+
   void work() {
     std::unique_lock lock(mutex_);
     while (true) {
@@ -50,9 +69,9 @@ class RanksInOrder {
       if (stopped_ || started_ >= generator_.ranks()) return;
       const uint32_t rank = started_++;
       lock.unlock();
-      traces::RankTrace made = generator_.rank(rank);
+      Result<traces::RankTrace> trace = made(rank);
       lock.lock();
-      slots_[rank % slots_.size()] = std::move(made);
+      slots_[rank % slots_.size()] = std::move(trace);
       changed_.notify_all();
     }
   }
@@ -60,7 +79,7 @@ class RanksInOrder {
   const Generator& generator_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::optional<traces::RankTrace>> slots_;
+  std::vector<std::optional<Result<traces::RankTrace>>> slots_;
   uint32_t started_ = 0, taken_ = 0;
   bool stopped_ = false;
   std::vector<std::thread> workers_;
@@ -79,7 +98,8 @@ Result<uint64_t> synthesize_to(const std::filesystem::path& path, const pb::Synt
   RanksInOrder ranks(generator, std::max(1, write.threads));
   for (uint32_t r = 0; r < generator.ranks(); ++r) {
     if (reporter.interrupted()) return fail(Code::kInterrupted, "interrupted", path.string());
-    if (auto done = writer.rank(ranks.next(), generator.strings()); !done)
+    RH_TRY(const traces::RankTrace rank, ranks.next());
+    if (auto done = writer.rank(rank, generator.strings()); !done)
       return tl::unexpected(done.error());
     reporter.progress("ranks", r + 1, generator.ranks());
   }
