@@ -100,9 +100,9 @@ void match_windows(std::span<RankPart> ranks, const std::set<uint32_t>& numbered
   }
   for (const auto& [communicator, by_rank] : counts) {
     const bool differs = contradictory.contains(communicator);
-    const bool even = std::all_of(by_rank.begin(), by_rank.end(), [&](const auto& r) {
-      return r.second == by_rank.begin()->second;
-    });
+    const bool even =
+        std::all_of(by_rank.begin(), by_rank.end(),
+                    [n = by_rank.begin()->second](const auto& r) { return r.second == n; });
     if (by_rank.size() < 2 || (even && !differs)) continue;
     const auto match = match_by_time(ranks, communicator, differs ? 0.3 : 0.8);
     if (!match) continue;
