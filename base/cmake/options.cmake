@@ -15,6 +15,9 @@ target_compile_options(rehearse_options INTERFACE
   $<$<BOOL:${REHEARSE_WERROR}>:-Werror> -ffp-contract=off -fstack-protector-strong)
 target_compile_definitions(rehearse_options INTERFACE
   $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS> $<$<NOT:$<CONFIG:Debug>>:_FORTIFY_SOURCE=2>)
+# The folder that was built in does not show in a release: the same sources give the same bytes anywhere.
+set(REHEARSE_ANYWHERE "$<$<NOT:$<CONFIG:Debug>>:-ffile-prefix-map=${PROJECT_BINARY_DIR}=build;-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.>")
+target_compile_options(rehearse_options INTERFACE "${REHEARSE_ANYWHERE}")
 if(REHEARSE_SANITIZE)
   # g++ 12 with sanitizers sees uninitialised members in std::function and std::regex that are not.
   target_compile_options(rehearse_options INTERFACE -fsanitize=${REHEARSE_SANITIZE}

@@ -19,6 +19,7 @@ function(rehearse_proto target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PUBLIC protobuf::libprotobuf)
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF) # each file has its own static tables
+  target_compile_options(${target} PRIVATE "${REHEARSE_ANYWHERE}")
   if(REHEARSE_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${REHEARSE_SANITIZE})
   endif()
