@@ -84,6 +84,7 @@ Result<void> grow(Scenario& scenario, const pb::GrowDataParallel& how) {
   scenario.document = std::move(document);
   scenario.replicas *= factor;
   scenario.growing.assign(how.communicators().begin(), how.communicators().end());
+  if (scenario.replicas == 1) return {};
   scenario.findings.add(
       "replicas-alike", Severity::kInfo, fmt::format("grow-data-parallel: {}", factor),
       "only the recorded ranks are replayed; further replicas do the same at the same time");
