@@ -83,6 +83,67 @@ class Endurance(unittest.TestCase):
             json.loads(point.read_text())
         self.judge(samples, f"sweep, {len(points)} points")
 
+    def test_serve(self):
+        verbs = json.loads(subprocess.run([PROGRAM, "help", "--json"], capture_output=True, check=True).stdout)["verbs"]
+        if "serve" not in [verb["name"] for verb in verbs]:
+            self.skipTest("this build has no serve")
+        server = subprocess.Popen([PROGRAM, "serve", "--port", "0", "--json", "--jobs", "2", self.at / "work"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(server.kill)
+        text = ""
+        while not text.endswith("}\n"):
+            line = server.stdout.readline()
+            self.assertTrue(line, "the server ended before it told its address")
+            text += line
+        url = json.loads(text)["url"].rstrip("/")
+        load = random.Random(1)
+        answers = {}
+        jobs = []
+
+        def ask(method, path, body=None, headers=None):
+            request = urllib.request.Request(url + path, method=method, data=body,
+                                             headers={"Content-Type": "application/json", **(headers or {})})
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    status, content = answer.status, answer.read()
+            except urllib.error.HTTPError as error:
+                status, content = error.code, error.read()
+            answers[status] = answers.get(status, 0) + 1
+            self.assertLess(status, 500, f"{method} {path}: {content[:300]}")
+            return status, content
+
+        def submit():
+            faults = ([], [{"fault": "F16"}], [{"patch": "skip-collective: {rank: 3, nth: 5}"}], [{"set": "no.such=1"}])
+            status, content = ask("POST", "/api/v1/jobs", json.dumps({
+                "kind": load.choice(["run", "check", "diagnose"]),
+                "subject": {"scenario": "ddp-16", "edits": load.choice(faults)}}).encode())
+            if status in (200, 201, 202):
+                jobs.append(json.loads(content)["id"])
+
+        def drop():
+            """Keeps few jobs: those that are done go, first come first."""
+            if len(jobs) > 20:
+                ask("POST", f"/api/v1/jobs/{jobs[0]}/cancel")
+                ask("DELETE", f"/api/v1/jobs/{jobs.pop(0)}")
+
+        def half_a_request():
+            port = int(url.rsplit(":", 1)[1])
+            with socket.create_connection(("127.0.0.1", port)) as connection:
+                connection.sendall(b"POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n{")
+
+        acts = [submit, drop, half_a_request,
+                lambda: ask("GET", "/"), lambda: ask("GET", "/metrics"), lambda: ask("GET", "/api/v1/jobs"),
+                lambda: ask("GET", "/api/v1/platforms"), lambda: ask("GET", "/api/v1/faults/F16"),
+                lambda: ask("GET", "/api/v1/traces/..%2f..%2fetc%2fpasswd"),
+                lambda: ask("POST", "/api/v1/jobs", load.randbytes(200)),
+                lambda: ask("GET", "/" + "x" * 2000),
+                lambda: jobs and ask("GET", f"/api/v1/jobs/{load.choice(jobs)}/result")]
+        samples = self.watch(server, lambda: load.choice(acts)())
+        self.assertIsNone(server.poll(), "the server ended by itself")
+        server.send_signal(signal.SIGINT)
+        server.wait(timeout=120)
+        self.judge(samples, f"serve, answers by status {dict(sorted(answers.items()))}")
+
 
 if __name__ == "__main__":
     unittest.main()

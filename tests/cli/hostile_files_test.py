@@ -26,7 +26,7 @@ class Hostile(unittest.TestCase):
         self.at = Path(self.folder.name)
         self.out = self.at / "out.rtrace"
 
-    def run_limited(self, *words, seconds=60, megabytes=700):
+    def run_limited(self, *words, seconds=300, megabytes=700):
         """Exit code and stderr; fails when it takes longer or more memory."""
         with tempfile.TemporaryFile("w+") as err:
             process = subprocess.Popen([PROGRAM, *map(str, words)], stdout=subprocess.DEVNULL, stderr=err,
@@ -75,9 +75,9 @@ class Small(Hostile):
             if Path(name).exists():
                 self.import_refused((66, 74), name)
         for verb in ("inspect", "run", "check"):
-            self.refused((65, 66), verb, pipe, seconds=20)
+            self.refused((65, 66), verb, pipe, seconds=120)
         (self.at / "job.yaml").write_text(f"trace: {pipe}\n")
-        self.refused((65, 66), "run", self.at / "job.yaml", seconds=20)
+        self.refused((65, 66), "run", self.at / "job.yaml", seconds=120)
 
     def test_links_in_a_circle(self):
         loop = self.at / "loop"
@@ -120,14 +120,14 @@ class Small(Hostile):
             lines.append(f"{name}: &{name} [" + ", ".join([f"*{before}"] * 10) + "]")
         bomb = self.at / "bomb.yaml"
         bomb.write_text("\n".join(lines))
-        self.refused((65, 75), "run", bomb, seconds=20)
-        self.refused((65, 75), "sweep", bomb, "--plan", seconds=20)
+        self.refused((65, 75), "run", bomb, seconds=120)
+        self.refused((65, 75), "sweep", bomb, "--plan", seconds=120)
 
     def test_nesting_without_end(self):
         deep = self.at / "deep.yaml"
         for text in ("[" * 100_000, "{a: " * 100_000, "- " * 100_000, "name: " + "[" * 70 + "]" * 70):
             deep.write_text(text)
-            self.refused((65, 75), "run", deep, seconds=60)
+            self.refused((65, 75), "run", deep)
         for text in ("[" * 1_000_000, '{"traceEvents": [' + '{"a":' * 500_000):
             deep.write_text(text)
             self.import_refused((65, 75), deep)
@@ -190,7 +190,7 @@ class Large(Hostile):
             file.write_bytes(seed.read_bytes())
             os.truncate(file, 1 << 40)
             words = ["import", file, "-o", self.out, "--limit", "bytes=512MiB"]
-            code, text = self.run_limited(*words, seconds=120)
+            code, text = self.run_limited(*words)
             self.assertIn(code, (0, 65, 75), f"{seed}: {text}")
             self.out.unlink(missing_ok=True)
             file.unlink()
@@ -209,7 +209,7 @@ class Large(Hostile):
         for i in range(100_000):
             (folder / f"{i}.txt").touch()
         (folder / "rank0.json").write_bytes((CORPUS / "kineto/small.json").read_bytes())
-        code, text = self.run_limited("import", folder, "-o", self.out, seconds=300)
+        code, text = self.run_limited("import", folder, "-o", self.out)
         self.assertEqual(code, 0, text)
         self.out.unlink()
         self.refused(75, "check", folder, says="more than")
