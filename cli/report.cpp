@@ -14,6 +14,7 @@
 #include "cli/verbs.hpp"
 #include "faults/fix/fix.hpp"
 #include "sim/outcome/pictures.hpp"
+#include "validation/replay_check.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -43,6 +44,25 @@ Result<void> explain(Context& context, ReportRun& run) {
   return {};
 }
 
+// How far the replay of a recorded job is from what was measured; nothing where that cannot be said.
+void add_replay_error(const sim::Scenario& recorded, Reporter& reporter, Report& report) {
+  const auto replay = validation::check_replay(recorded, reporter);
+  if (!replay || !validation::predicts_steps(*replay)) return;
+  const std::vector<double> errors =
+      validation::step_errors(*replay, &validation::RankStep::predicted);
+  if (errors.empty()) return;
+  const auto at = [&](double share) {
+    const auto last = static_cast<double>(errors.size() - 1);
+    return fmt::format("{:.1f} %", 100 * errors[static_cast<size_t>(share * last + 0.5)]);
+  };
+  report.checks.push_back({.what = "step time of each rank, this job replayed as recorded",
+                           .target = "",
+                           .verdict = "",
+                           .median_error = at(0.5),
+                           .p90_error = at(0.9),
+                           .n = errors.size()});
+}
+
 // Simulates a scenario, and finds out what is wrong with it.
 Result<Report> simulated_report(Context& context) {
   const std::string& input = context.inputs().front();
@@ -58,6 +78,7 @@ Result<Report> simulated_report(Context& context) {
     if (auto done = explain(context, run); !done) return tl::unexpected(done.error());
   }
   Report report;
+  if (!run.outcome.synthetic()) add_replay_error(edited.base, context.reporter(), report);
   report.runs.push_back(std::move(run));
   return report;
 }

@@ -56,11 +56,25 @@ std::string Table::text(const Terminal& terminal) const {
     for (const auto& row : rows_) width = std::max(width, display_width(row[c]));
     widths.push_back(width);
   }
-  const int whole = std::accumulate(widths.begin(), widths.end(), 0) +
-                    kGap * (static_cast<int>(columns_.size()) - 1);
-  if (terminal.width() > 0 && whole > terminal.width() && !widths.empty()) {
-    auto widest = std::max_element(widths.begin(), widths.end());
-    *widest = std::max(kNarrowest, *widest - (whole - terminal.width()));
+  // Texts give way, the longest first; figures are never broken.
+  int over = std::accumulate(widths.begin(), widths.end(), 0) +
+             kGap * (static_cast<int>(columns_.size()) - 1) - terminal.width();
+  while (terminal.width() > 0 && over > 0) {
+    size_t widest = columns_.size();
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      if (columns_[c].align == Align::kRight || widths[c] <= kNarrowest) continue;
+      if (widest == columns_.size() || widths[c] > widths[widest]) widest = c;
+    }
+    if (widest == columns_.size()) break;
+    int next = kNarrowest;  // as wide as the next one, so that both give way from there
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      if (c != widest && columns_[c].align == Align::kLeft && widths[c] < widths[widest]) {
+        next = std::max(next, widths[c]);
+      }
+    }
+    const int less = std::min(over, std::max(1, widths[widest] - next));
+    widths[widest] -= less;
+    over -= less;
   }
 
   std::string out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aligned columns. On a terminal that is too narrow the widest column is wrapped at words; in a
-// pipe nothing is ever cut or wrapped.
+// Aligned columns. On a terminal that is too narrow columns of text are wrapped at words, the widest
+// first; in a pipe nothing is ever cut or wrapped.
 #pragma once
 
 #include <string>

@@ -93,12 +93,11 @@ std::string findings(const pb::Outcome& outcome) {
 
 std::string accuracy(const Report& report, const pb::Outcome& outcome) {
   std::string out = "<h3>Replay error and accuracy</h3>\n";
-  out += outcome.synthetic()
-             ? "<p>The trace is generated, so there is no measured run to compare this replay "
-               "with. Every figure is simulated.</p>\n"
-             : "<p>The trace was recorded. <code>rehearse validate replay TRACE --json</code> "
-               "compares "
-               "its replay with what was measured.</p>\n";
+  if (outcome.synthetic()) {
+    out +=
+        "<p>The trace is generated, so there is no measured run to compare this replay with. Every "
+        "figure is simulated.</p>\n";
+  }
   if (outcome.has_step_time_band_ns()) {
     const pb::Band& band = outcome.step_time_band_ns();
     out += fmt::format("<p>Step time: {} – {} in 9 of 10 of {} draws from {} ({}).</p>\n",
@@ -111,9 +110,11 @@ std::string accuracy(const Report& report, const pb::Outcome& outcome) {
   }
   if (report.checks.empty()) {
     return out +
-           "<p class=\"note\">How far predictions of this kind are from measurements: give the "
-           "document of <code>rehearse validate --json</code> to <code>rehearse "
-           "report</code>.</p>\n";
+           "<p class=\"note\">How far replays and predictions are from measurements: give the "
+           "document "
+           "of <code>rehearse validate --json</code> (or, for a recorded trace, <code>rehearse "
+           "validate "
+           "replay TRACE --json</code>) to <code>rehearse report</code>.</p>\n";
   }
   out +=
       "<div class=\"scroll\"><table><thead><tr><th>check</th><th class=\"n\">n</th><th "
@@ -123,8 +124,8 @@ std::string accuracy(const Report& report, const pb::Outcome& outcome) {
     out += fmt::format(
         "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
         "class=\"n\">{}</td><td>{}</td></tr>\n",
-        text(check.what.empty() ? check.id : check.what), check.n, percent(check.median_error),
-        percent(check.p90_error), text(check.target), text(check.verdict));
+        text(check.what), check.n, text(check.median_error), text(check.p90_error),
+        text(check.target), text(check.verdict));
   }
   return out + "</tbody></table></div>\n";
 }

@@ -10,6 +10,7 @@
 #include "base/atomic_file.hpp"
 #include "base/document.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "sim/outcome/pictures.hpp"
 
 namespace rehearse::cli {
@@ -59,11 +60,17 @@ void add_checks(const Json& json, Report& report) {
   for (const Json& row : *rows) {
     if (!row.is_object()) continue;
     ReportCheck check;
-    check.id = words(row, "id");
-    check.what = words(row, "what");
+    check.what = words(row, "what").empty() ? words(row, "id") : words(row, "what");
     check.n = static_cast<uint64_t>(std::clamp(number(row, "n"), 0.0, 1e15));
-    check.median_error = number(row, "median_error");
-    check.p90_error = number(row, "p90_error");
+    // Errors are shares, but for those that say otherwise.
+    const bool seconds = check.what.ends_with(", in seconds");
+    const auto error = [&](const char* key) {
+      const double value = std::clamp(number(row, key), 0.0, 1e9);
+      return seconds ? format_duration(static_cast<Nanos>(value * 1e9))
+                     : fmt::format("{:.1f} %", 100 * value);
+    };
+    check.median_error = error("median_error");
+    check.p90_error = error("p90_error");
     const double target = number(row, "target");
     check.target = target > 0 ? fmt::format("{:.1f} %", 100 * target) : "–";
     check.verdict = is_true(row, "skipped") ? "skipped" : is_true(row, "met") ? "met" : "not met";

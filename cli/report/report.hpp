@@ -27,9 +27,9 @@ struct ReportRun {
 
 // A check of accuracy (`rehearse.validate/1`) as the report shows it.
 struct ReportCheck {
-  std::string id, what, target, verdict;
+  std::string what, target, verdict;
+  std::string median_error, p90_error;  // with their units
   uint64_t n = 0;
-  double median_error = 0, p90_error = 0;
 };
 
 struct Report {

@@ -123,7 +123,7 @@
       spacer.style.height = `${whole}px`;
       const small = matchMedia('(max-width: 640px)').matches;
       gutter = small ? 84 : 158;
-      height = Math.min(whole, small ? 420 : 560);
+      height = Math.min(whole, small ? 420 : 640);
       resize();
     };
 
@@ -211,7 +211,7 @@
         if (left < width) {
           paint(left, top, width - left, tall, colours.bad, 0.28);
           const name = nameOf(lane.open.label, lane.open.call === undefined ? NEVER : lane.open.call);
-          write(rehearse.clip(`${name}: never ends`, Math.max(6, Math.floor((width - left - 8) / 5.9))), left + 5, top + tall / 2 + 0.5, colours.bad, 1);
+          write(rehearse.clip(`never ends: ${name}`, Math.max(6, Math.floor((width - left - 8) / 5.9))), left + 5, top + tall / 2 + 0.5, colours.bad, 1);
         }
       }
       context.globalAlpha = 1;

@@ -178,7 +178,7 @@ class Reports(unittest.TestCase):
         run("document.querySelectorAll('#timeline-0 input[type=checkbox]').forEach((box) => { if (!box.checked) box.click(); })")
         drawn = run(f"const t = {TIMELINE}; t.show(0, t.end); t.drawNow(); return [t.rows(), t.drawn, t.ms]")
         print(f"all {drawn[0]} rows: {drawn[1]} boxes in {drawn[2]:.1f} ms")
-        self.assertLess(drawn[1], 560 / 13 * 1280)
+        self.assertLess(drawn[1], 640 / 13 * 1280)
         self.assertGreater(drawn[0], 2048)
         run(f"{TIMELINE}.show(0, {TIMELINE}.end)")
         self.browser.shot("thousand-light")

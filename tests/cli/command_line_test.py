@@ -4,13 +4,16 @@
 
 Usage: command_line_test.py PROGRAM [unittest arguments]
 """
+import fcntl
 import json
 import os
 import pty
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 from pathlib import Path
 
@@ -23,9 +26,11 @@ def rehearse(*words, **options):
                           **options)
 
 
-def on_terminal(*words, env=None):
+def on_terminal(*words, env=None, columns=0):
     """Runs with stdout and stderr on a pseudo-terminal; returns what was written there."""
     master, slave = pty.openpty()
+    if columns:
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     process = subprocess.Popen([PROGRAM, *words], stdout=slave, stderr=slave, stdin=subprocess.DEVNULL,
                                env={**os.environ, "TERM": "xterm", **(env or {})})
     os.close(slave)
@@ -45,6 +50,20 @@ def on_terminal(*words, env=None):
 
 def verbs():
     return [verb["name"] for verb in json.loads(rehearse("help", "--json").stdout)["verbs"]]
+
+
+class Tables(unittest.TestCase):
+    def test_a_narrow_terminal_wraps_text_and_a_pipe_nothing(self):
+        narrow = on_terminal("run", "--list", "--color=never", columns=52).replace("\r", "").splitlines()
+        self.assertLessEqual(max(map(len, narrow)), 52)
+        whole = rehearse("run", "--list").stdout.splitlines()
+        self.assertGreater(max(map(len, whole)), 52)
+        self.assertEqual(" ".join(" ".join(narrow).split()).count("ddp-16"), 1)
+
+    def test_the_first_line_of_a_run_is_its_verdict_and_steps_are_blocks(self):
+        lines = rehearse("run", "ddp-16", "--patch", "steps: 2").stdout.splitlines()
+        self.assertRegex(lines[0], r"^ddp-16: completed, step time ")
+        self.assertTrue(any(line.startswith("  steps") and "█" in line for line in lines), lines[:6])
 
 
 class Errors(unittest.TestCase):
