@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "base/sparkline.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/outcome_groups.hpp"
@@ -55,17 +56,11 @@ std::string error_lines(const pb::Outcome& outcome, const Terminal& terminal) {
   return out;
 }
 
-// Every step as a block, many steps as the longest of each stretch: "▇█▇▇ 56.9 ms - 57.4 ms".
+// Every step as a block: "▇█▇▇ 56.9 ms - 57.4 ms".
 std::string steps_line(const pb::StepTimes& times) {
-  constexpr size_t kBlocks = 40;
-  const auto steps = static_cast<size_t>(times.each_size());
-  if (steps < 3) return "";
-  std::vector<double> longest(std::min(steps, kBlocks), 0);
-  for (size_t i = 0; i < steps; ++i) {
-    double& block = longest[i * longest.size() / steps];
-    block = std::max(block, static_cast<double>(times.each(static_cast<int>(i))));
-  }
-  return fmt::format("{} {} - {}", sparkline(longest), format_duration(times.min()),
+  if (times.each_size() < 3) return "";
+  const std::vector<double> each(times.each().begin(), times.each().end());
+  return fmt::format("{} {} - {}", sparkline(each), format_duration(times.min()),
                      format_duration(times.max()));
 }
 

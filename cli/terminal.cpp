@@ -145,18 +145,6 @@ std::string progress_line(std::string_view what, uint64_t done, uint64_t total, 
   return fmt::format("{} [{:#<{}}{: <{}}] {}", head, "", filled, "", room - filled, tail);
 }
 
-std::string sparkline(std::span<const double> values) {
-  static constexpr std::array<const char*, 8> kBlocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  double largest = 0;
-  for (const double value : values) largest = std::max(largest, value);
-  std::string out;
-  for (const double value : values) {
-    const double share = largest > 0 ? std::clamp(value / largest, 0.0, 1.0) : 0.0;
-    out += kBlocks[std::min<size_t>(7, static_cast<size_t>(share * 8))];
-  }
-  return out;
-}
-
 int display_width(std::string_view text) {
   int width = 0;
   for (const char c : text) width += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;

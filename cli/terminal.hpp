@@ -68,9 +68,6 @@ class TerminalReporter final : public Reporter {
 [[nodiscard]] std::string progress_line(std::string_view what, uint64_t done, uint64_t total,
                                         double seconds, int width);
 
-// One block character per value, scaled from 0 to the largest: "▁▂▄█". Empty for no values.
-[[nodiscard]] std::string sparkline(std::span<const double> values);
-
 // Columns that `text` takes on a terminal (code points).
 [[nodiscard]] int display_width(std::string_view text);
 

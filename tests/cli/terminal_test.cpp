@@ -6,12 +6,6 @@
 
 using namespace rehearse::cli;
 
-TEST_CASE("a sparkline scales from nothing to the largest value", "[cli]") {
-  CHECK(sparkline(std::vector<double>{0, 1, 2, 4}) == "▁▃▅█");
-  CHECK(sparkline(std::vector<double>{0, 0}) == "▁▁");
-  CHECK(sparkline({}).empty());
-}
-
 TEST_CASE("a progress bar shows share and time left and fits the terminal", "[cli]") {
   CHECK(progress_line("ranks", 512, 1024, 3, 60) ==
         "ranks 512 of 1,024 [###########            ]  50 % 3 s left");

@@ -96,6 +96,8 @@ void Inspector::Impl::add_operations(const RankTrace& rank, Interval window) {
     if (out.options.step && step.number != *out.options.step) continue;
     windows.push_back({step.start, step.end});
     step_lengths.push_back(step.end - step.start);
+    Nanos& longest = out.steps.longest[step.number];
+    longest = std::max(longest, step.end - step.start);
   }
   times.steps = windows.size();
   if (windows.empty() && !out.options.step) {

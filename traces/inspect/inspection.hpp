@@ -101,6 +101,7 @@ struct StepTimes {
   uint64_t per_rank = 0;  // the most that a rank has
   uint64_t least = 0;     // the fewest that a rank has
   Nanos mean = 0, p50 = 0, p99 = 0;
+  std::map<int64_t, Nanos> longest;  // by number of the step: on the rank that took longest
 };
 
 struct Inspection {

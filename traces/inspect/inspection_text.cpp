@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/sparkline.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "traces/inspect/evidence_view.hpp"
@@ -62,6 +63,15 @@ std::string facts(const Inspection& in) {
     if (!value.empty()) out += fmt::format("  {:<10} {}\n", name, printable(value));
   };
   line("job", in.header.job());
+  if (in.steps.longest.size() >= 3) {
+    std::vector<double> steps;
+    for (const auto& [number, longest] : in.steps.longest)
+      steps.push_back(static_cast<double>(longest));
+    const auto [least, most] = std::minmax_element(steps.begin(), steps.end());
+    line("steps", fmt::format("{} {} - {}, the slowest rank of each", sparkline(steps),
+                              format_duration(static_cast<Nanos>(*least)),
+                              format_duration(static_cast<Nanos>(*most))));
+  }
   line("producer", in.header.producer());
   line("nccl", in.header.nccl_version());
   std::string gpus;
