@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/scenario/rebuild.hpp"
 #include "sim/scenario/transform.hpp"
 
 namespace rehearse::sim {
@@ -47,6 +48,7 @@ void insert_operation(RankProgram& rank, OpId at, traces::OpKind kind, uint32_t 
   }
   for (OpId& op : rank.call_op) op += op >= at ? 1 : 0;
   for (auto& [op, unknown] : rank.unknown_gaps) op += op >= at ? 1 : 0;
+  for (traces::Transfer& transfer : rank.transfers) transfer.op += transfer.op >= at ? 1 : 0;
   // The first operation of a lane or step stays first when the new one is before it.
   for (OpId& begin : rank.lane_begin) begin += begin > at ? 1 : 0;
   for (OpId& begin : rank.step_begin) begin += begin > at ? 1 : 0;
@@ -82,6 +84,7 @@ Result<void> extra_collective(traces::Program& program, const pb::ExtraCollectiv
   if (auto given = require(how.has_rank(), "extra-collective", "rank"); !given) return given;
   if (auto given = require(how.has_nth(), "extra-collective", "nth"); !given) return given;
   RH_TRY(RankProgram * rank, find_rank(program, how.rank(), "extra-collective"));
+  if (auto done = write_out(*rank, program.steps); !done) return done;
   RH_TRY(const size_t at, nth_collective(*rank, how.nth(), "extra-collective"));
   const traces::Call extra = rank->calls[at];
   const OpId op = rank->call_op[at];
@@ -161,6 +164,7 @@ Result<void> swap_collectives(traces::Program& program, const pb::SwapCollective
     for (RankProgram& other : program.ranks) {
       const OpId a = operation_of(other, first), b = operation_of(other, second);
       if (a == traces::kNoOp || b == traces::kNoOp) continue;
+      if (auto done = write_out(other, program.steps); !done) return done;
       const bool swapped = other.rank == rank->rank;
       add_waits(other, {{swapped ? a : b, swapped ? b : a}});
     }

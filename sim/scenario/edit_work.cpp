@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "sim/scenario/rebuild.hpp"
 #include "sim/scenario/transform.hpp"
 
 namespace rehearse::sim {
@@ -164,6 +165,7 @@ Result<void> no_overlap(traces::Program& program, const pb::NoOverlap& how) {
          chosen_ranks(program, how.has_rank() ? std::optional(how.rank()) : std::nullopt,
                       "no-overlap"));
   for (RankProgram* rank : ranks) {
+    if (auto done = write_out(*rank, program.steps); !done) return done;
     // What follows the cause of a call on a stream waits for the call.
     std::vector<std::pair<OpId, OpId>> waits;  // who, for whom
     for (OpId op : rank->call_op) {

@@ -48,10 +48,8 @@ Result<void> add_loader(RankProgram& rank, uint32_t steps, uint32_t storage,
                 "load-data: rank " + std::to_string(rank.rank),
                 "use a trace that records host calls");
   }
-  // Steps that are repeated are written out: each has a batch of its own.
-  if (rank.repeat != nullptr) {
-    RH_TRY(rank, rebuild(rank, plan_of(rank, steps)));
-  }
+  // Each step has a batch of its own.
+  if (auto done = write_out(rank, steps); !done) return done;
   const uint32_t ahead = how.ahead() == 0 ? kUsualAhead : how.ahead();
   int64_t highest = 0;
   for (const traces::Lane& lane : rank.lanes) highest = std::max(highest, lane.id);

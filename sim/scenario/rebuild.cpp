@@ -183,4 +183,10 @@ Plan plan_of(const RankProgram& rank, uint32_t steps) {
   return plan;
 }
 
+Result<void> write_out(RankProgram& rank, uint32_t steps) {
+  if (rank.repeat == nullptr) return {};
+  RH_TRY(rank, rebuild(rank, plan_of(rank, steps)));
+  return {};
+}
+
 }  // namespace rehearse::sim

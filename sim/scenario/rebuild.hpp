@@ -54,4 +54,8 @@ struct Plan {
 // The plan that changes nothing.
 [[nodiscard]] Plan plan_of(const traces::RankProgram& rank, uint32_t steps);
 
+// Steps that are repeated are written down, every operation by itself: before edges are edited or operations
+// inserted.
+[[nodiscard]] Result<void> write_out(traces::RankProgram& rank, uint32_t steps);
+
 }  // namespace rehearse::sim

@@ -146,6 +146,39 @@ TEST_CASE("without overlap what follows the cause of a call waits for it", "[sim
   for (const RankProgram& rank : program.ranks) check_whole(rank);
 }
 
+// Steps that are repeated share what is written of them (traces/program/repeat.hpp); these wrote past its end.
+TEST_CASE("calls of repeated steps are edited as if every step were written down", "[sim][edit]") {
+  for (const char* patch :
+       {"extra-collective: {rank: 1, nth: 0}", "extra-collective: {rank: 1, nth: 7}",
+        "swap-collectives: {rank: 0, nth: 3}", "no-overlap: {}"}) {
+    INFO(patch);
+    traces::Program program = job();
+    REQUIRE(edit(program, "steps: 4"));
+    const size_t operations = program.ranks[1].size();
+    REQUIRE(edit(program, patch));
+    const bool extra = std::string_view(patch).starts_with("extra");
+    CHECK(program.ranks[1].size() == operations + (extra ? 1 : 0));
+    for (const RankProgram& rank : program.ranks) {
+      if (rank.repeat == nullptr) check_whole(rank);
+    }
+    check_whole(program.ranks[1]);
+  }
+}
+
+TEST_CASE("copies stay where they are when a collective comes before them", "[sim][edit]") {
+  tests::SmallTrace trace(2);
+  trace.all_reduce({0, 1}, 1000);
+  for (uint32_t r = 0; r < 2; ++r) trace.copy(r, traces::CopyDirection::kHostToDevice, 4096, kMs);
+  trace.end_step();
+  auto program = traces::build_program(trace.trace());
+  REQUIRE(program);
+  REQUIRE(edit(*program, "extra-collective: {rank: 0, nth: 0}"));
+  for (const RankProgram& rank : program->ranks) {
+    REQUIRE(rank.transfers.size() == 1);
+    CHECK(rank.kind[rank.transfers[0].op] == traces::OpKind::kCopy);
+  }
+}
+
 TEST_CASE("several ranks are slowed by ranges; those that are not there are left out",
           "[sim][edit]") {
   traces::Program program = job();
