@@ -21,6 +21,7 @@ namespace {
 constexpr size_t kInputBlock = 256 << 10;
 constexpr size_t kOutputBlock = 1 << 20;
 constexpr size_t kBlocksAhead = 8;
+constexpr uint64_t kMostPadding = 1 << 20;  // zero bytes after gzip members, as tapes have them
 
 Result<size_t> cut_error(DecodeState& state, const std::string& name, const char* format,
                          uint64_t out) {
@@ -82,6 +83,13 @@ class GzipReader final : public ByteReader {
     while (inflate_.avail_in > 0 && *inflate_.next_in == 0) {
       ++inflate_.next_in;
       --inflate_.avail_in;
+      ++padding_;
+    }
+    if (padding_ > kMostPadding) {
+      return fail(Code::kBadInput,
+                  fmt::format("more than {} zero bytes follow the gzip stream of {} bytes",
+                              kMostPadding, total_),
+                  name_, "cut the file after its gzip part");
     }
     if (inflate_.avail_in == 0) {
       done_ = ended_;
@@ -111,6 +119,7 @@ class GzipReader final : public ByteReader {
   std::vector<char> input_;
   inflate_state inflate_{};
   uint64_t total_ = 0;
+  uint64_t padding_ = 0;
   bool ended_ = false, done_ = false;
 };
 

@@ -130,6 +130,7 @@ Result<Contents> read_protobuf(Source& source, ReadContext& context) {
   out.metadata = std::move(*metadata);
   Builder builder(context, source.name(), out.metadata);
   Node node;
+  uint64_t empty = 0;
   for (;; ++out.nodes) {
     const uint64_t at = stream.offset();
     const auto where = [&] {
@@ -144,6 +145,11 @@ Result<Contents> read_protobuf(Source& source, ReadContext& context) {
       if (auto cut = ended_early(out.nodes, where(), context); !cut)
         return tl::unexpected(cut.error());
       break;
+    }
+    // One node may have nothing but the number 0; more are zero bytes where nodes should be.
+    if (message.empty() && empty++ > 0) {
+      return fail(Code::kBadInput, "zero bytes where nodes should be", where(),
+                  "cut the file there, or copy it again");
     }
     if (parse_node(message, node)) {
       builder.add(node, at, out.nodes);
