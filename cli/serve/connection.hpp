@@ -29,14 +29,14 @@ class Connection final : public httplib::Stream {
   // True when exactly the body's bytes were read.
   [[nodiscard]] bool body_is_read() const { return taken_ == body_; }
 
-  bool is_readable() const override;
-  bool is_writable() const override;
+  [[nodiscard]] bool is_readable() const override;
+  [[nodiscard]] bool is_writable() const override;
   ssize_t read(char* to, size_t size) override;
   ssize_t write(const char* from, size_t size) override;
   using httplib::Stream::write;
   void get_remote_ip_and_port(std::string& ip, int& port) const override;
   void get_local_ip_and_port(std::string& ip, int& port) const override;
-  socket_t socket() const override { return socket_; }
+  [[nodiscard]] socket_t socket() const override { return socket_; }
 
  private:
   using Clock = std::chrono::steady_clock;

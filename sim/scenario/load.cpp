@@ -192,6 +192,7 @@ Result<Scenario> load_scenario(const std::string& what, const Assignments& writt
     }
     RH_TRY(std::vector<ShippedScenario> known, shipped_scenarios());
     std::vector<std::string> names;
+    names.reserve(known.size());
     for (const ShippedScenario& scenario : known) names.push_back(scenario.name);
     const std::string meant = nearest(what, names);
     return fail(Code::kMissingInput, "there is no scenario of this name", what,
