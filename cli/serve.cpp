@@ -33,7 +33,7 @@ struct ServeOptions {
   uint16_t port = 0;
   serve::Door door;
   serve::JobLimits jobs;
-  serve::ApiLimits api;
+  serve::ApiOptions api;
 };
 
 Result<ServeOptions> serve_options(Context& context) {
@@ -54,6 +54,7 @@ Result<ServeOptions> serve_options(Context& context) {
   options.jobs.time = std::chrono::milliseconds(std::max<Nanos>(time / 1'000'000, 1));
   RH_TRY(const Bytes upload, parse_bytes(context.get<std::string>("max-upload")));
   options.api.upload_bytes = static_cast<uint64_t>(std::max<Bytes>(upload, 1));
+  options.api.labs = find_verb("learn") != nullptr;
   for (const auto& [option, value] : context.arguments().in_order) {
     if (option == "name") options.door.names.push_back(lower_case(value));
   }
@@ -152,7 +153,7 @@ Result<int> run_serve(Context& context) {
   fs::remove_all(passing, ec);
   fs::create_directories(passing, ec);
   serve::Queries queries(passing, std::max(2u, options.jobs.at_once));
-  serve::Api api(*jobs, library, queries, passing, options.door, options.api);
+  serve::Api api(*jobs, library, queries, options.folder, options.door, options.api);
   server->start([&](const serve::Request& request) { return api.answer(request); });
   auto done = announce(context, options);
   while (done && !interrupt_requested()) std::this_thread::sleep_for(kLook);

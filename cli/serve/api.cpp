@@ -78,14 +78,15 @@ void add_headers(Answer& answer) {
 
 }  // namespace
 
-Api::Api(Jobs& jobs, Library& library, Queries& queries, std::filesystem::path folder, Door door,
-         ApiLimits limits)
+Api::Api(Jobs& jobs, Library& library, Queries& queries, const std::filesystem::path& folder,
+         Door door, ApiOptions options)
     : jobs_(jobs),
       library_(library),
       queries_(queries),
-      folder_(std::move(folder)),
+      labs_(queries, folder / "labs"),
+      folder_(folder / "passing"),
       door_(std::move(door)),
-      limits_(limits),
+      options_(options),
       streams_(std::make_shared<std::atomic<int>>(0)) {}
 
 const std::vector<Api::Route>& Api::routes() {
@@ -118,6 +119,10 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/api/v1/jobs/{id}/files/{name}", &Api::file},
       {"GET", "/api/v1/events", &Api::events},
       {"GET", "/api/v1/compare", &Api::compare},
+      {"GET", "/api/v1/labs", &Api::labs},
+      {"GET", "/api/v1/labs/{id}", &Api::lab},
+      {"GET", "/api/v1/labs/{id}/files", &Api::lab_files},
+      {"POST", "/api/v1/labs/{id}/{action}", &Api::lab_action},
   };
   return table;
 }
@@ -176,7 +181,8 @@ Answer Api::about(const Request&, const Words&) {
       {{"schema", "rehearse.api/1"},
        {"version", version()},
        {"openapi", "/api/v1/openapi.json"},
-       {"limits", {{"body_bytes", kMaxBody}, {"upload_bytes", limits_.upload_bytes}}}});
+       {"labs", options_.labs},
+       {"limits", {{"body_bytes", kMaxBody}, {"upload_bytes", options_.upload_bytes}}}});
 }
 
 Answer Api::metrics(const Request&, const Words&) {

@@ -11,21 +11,24 @@
 #include "cli/serve/door.hpp"
 #include "cli/serve/http.hpp"
 #include "cli/serve/jobs.hpp"
+#include "cli/serve/labs.hpp"
 #include "cli/serve/library.hpp"
 #include "cli/serve/queries.hpp"
 
 namespace rehearse::serve {
 
-struct ApiLimits {
+struct ApiOptions {
   uint64_t upload_bytes = uint64_t{2} << 30;
-  int streams = 64;  // of events at a time
+  int streams = 64;   // of events at a time
+  bool labs = false;  // this program has `learn`
 };
 
 class Api {
  public:
-  // `folder` is for files of questions that are being answered; all arguments outlive the Api.
-  Api(Jobs& jobs, Library& library, Queries& queries, std::filesystem::path folder, Door door,
-      ApiLimits limits);
+  // FOLDER/passing is for files of questions that are being answered, FOLDER/labs for labs; all
+  // arguments outlive the Api.
+  Api(Jobs& jobs, Library& library, Queries& queries, const std::filesystem::path& folder,
+      Door door, ApiOptions options);
 
   // Never throws.
   [[nodiscard]] Answer answer(const Request& request);
@@ -70,6 +73,10 @@ class Api {
   [[nodiscard]] Answer cancel(const Request&, const Words&);
   [[nodiscard]] Answer remove_job(const Request&, const Words&);
   [[nodiscard]] Answer compare(const Request&, const Words&);
+  [[nodiscard]] Answer labs(const Request&, const Words&);
+  [[nodiscard]] Answer lab(const Request&, const Words&);
+  [[nodiscard]] Answer lab_files(const Request&, const Words&);
+  [[nodiscard]] Answer lab_action(const Request&, const Words&);
 
   [[nodiscard]] Answer asked(const Words& words);
   [[nodiscard]] Result<std::string> expand(const pb::Subject& subject);
@@ -77,9 +84,10 @@ class Api {
   Jobs& jobs_;
   Library& library_;
   Queries& queries_;
+  Labs labs_;
   std::filesystem::path folder_;
   Door door_;
-  ApiLimits limits_;
+  ApiOptions options_;
   std::atomic<uint64_t> answered_{0};
   std::atomic<uint64_t> next_folder_{0};
   std::shared_ptr<std::atomic<int>> streams_;  // shared with the streams themselves

@@ -155,7 +155,7 @@ Answer Api::import(const Request& request, const Words&) {
     job.set_file(text_at(json, "/name").substr(0, 200));
     job.set_assume_symmetric(json.contains("assume_symmetric") && json["assume_symmetric"] == true);
   } else {
-    const auto id = library_.keep_upload(request, request.argument("name"), limits_.upload_bytes);
+    const auto id = library_.keep_upload(request, request.argument("name"), options_.upload_bytes);
     if (!id) return error_answer(id.error());
     uploads.push_back(*id);
     job.set_file(request.argument("name").substr(0, 200));
@@ -247,7 +247,7 @@ Answer Api::result(const Request& request, const Words& words) {
 
 Answer Api::job_events(const Request&, const Words& words) {
   if (const auto job = jobs_.get(words[0]); !job) return error_answer(job.error());
-  if (streams_->load() >= limits_.streams) return too_many_streams();
+  if (streams_->load() >= options_.streams) return too_many_streams();
   auto at = std::make_shared<Follow>();
   at->place = std::make_shared<StreamPlace>(streams_);
   Answer answer{.type = "text/event-stream"};
@@ -269,7 +269,7 @@ Answer Api::job_events(const Request&, const Words& words) {
 }
 
 Answer Api::events(const Request&, const Words&) {
-  if (streams_->load() >= limits_.streams) return too_many_streams();
+  if (streams_->load() >= options_.streams) return too_many_streams();
   auto at = std::make_shared<Follow>();
   at->place = std::make_shared<StreamPlace>(streams_);
   at->seen = jobs_.wait(0, std::chrono::milliseconds(0));

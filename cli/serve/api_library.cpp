@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the API that looks things up: catalogues, scenarios, traces.
+// The part of the API that looks things up: catalogues, scenarios, traces, labs.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -146,9 +146,41 @@ Answer Api::remove_trace(const Request&, const Words& words) {
 }
 
 Answer Api::upload(const Request& request, const Words&) {
-  const auto id = library_.keep_upload(request, request.argument("name"), limits_.upload_bytes);
+  const auto id = library_.keep_upload(request, request.argument("name"), options_.upload_bytes);
   if (!id) return error_answer(id.error());
   return json_answer({{"schema", "rehearse.upload/1"}, {"upload", *id}}, 201);
+}
+
+Answer Api::labs(const Request&, const Words&) { return of_text(labs_.list()); }
+
+Answer Api::lab(const Request&, const Words& words) { return of_text(labs_.show(words[0])); }
+
+Answer Api::lab_files(const Request&, const Words& words) {
+  const auto files = labs_.files(words[0]);
+  return files ? json_answer(*files) : error_answer(files.error());
+}
+
+Answer Api::lab_action(const Request& request, const Words& words) {
+  const std::string &id = words[0], &action = words[1];
+  const auto body = text_of(request, kMaxBody);
+  if (!body) return error_answer(body.error());
+  const Json json = body->empty() ? Json::object() : Json::parse(*body, nullptr, false);
+  if (!json.is_object()) {
+    return error_answer({Code::kBadInput, "not a JSON object", "body", "see /api/v1/openapi.json"});
+  }
+  if (action == "start") {
+    const auto seed = json.find("seed");
+    const bool given = seed != json.end() && seed->is_number_unsigned();
+    return of_text(labs_.start(id, given ? static_cast<uint32_t>(*seed) : 1));
+  }
+  if (action != "run" && action != "check" && action != "hint" && action != "solution") {
+    return unknown("action of a lab", "openapi.json");
+  }
+  if (json.contains("files")) {
+    if (auto written = labs_.write(id, json["files"]); !written)
+      return error_answer(written.error());
+  }
+  return of_text(action == "run" ? labs_.run(id) : labs_.ask(action, id));
 }
 
 }  // namespace rehearse::serve

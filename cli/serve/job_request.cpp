@@ -2,6 +2,8 @@
 #include "cli/serve/job_request.hpp"
 
 #include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
 
 #include <algorithm>
 #include <cctype>
@@ -44,15 +46,39 @@ Result<void> check_text(const std::string& text, const std::string& where) {
   return bad_input("a zero byte in the text", where, "remove it");
 }
 
-Result<void> check_yaml(const std::string& yaml) {
-  pb::Scenario scenario;
-  if (auto read = read_document(yaml, kScenarioFile, scenario); !read) return read;
-  const std::string& file = scenario.trace().file();
-  if (file.empty() || is_trace_name(file)) return {};
-  if (is_word(file) && file.find('.') == file.npos) return {};  // a shipped scenario's
-  return bad_input("the trace is neither in the library nor shipped: " + in_quotes(file),
-                   std::string(kScenarioFile) + ": trace",
-                   "upload it and name it as NAME.rtrace, or name a shipped scenario");
+// True for the fields by which a scenario names other documents: like, file, and whatever_file.
+bool names_document(const google::protobuf::FieldDescriptor& field) {
+  const std::string& name = field.name();
+  return name == "like" || name == "file" || name.ends_with("_file");
+}
+
+// The first text in such a field that is neither a catalogue's entry, a shipped scenario nor a trace of
+// the library; "" when there is none. By reflection, so that a field that is new tomorrow is seen.
+std::string foreign_name(const google::protobuf::Message& message, const KnownFile& known) {
+  using google::protobuf::FieldDescriptor;
+  std::vector<const FieldDescriptor*> fields;
+  const auto& reflection = *message.GetReflection();
+  reflection.ListFields(message, &fields);
+  std::string scratch;
+  for (const FieldDescriptor* field : fields) {
+    const int count = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+        const auto& inner = field->is_repeated() ? reflection.GetRepeatedMessage(message, field, i)
+                                                 : reflection.GetMessage(message, field);
+        if (std::string found = foreign_name(inner, known); !found.empty()) return found;
+      }
+      if (field->cpp_type() != FieldDescriptor::CPPTYPE_STRING || !names_document(*field)) continue;
+      const std::string& text =
+          field->is_repeated() ? reflection.GetRepeatedStringReference(message, field, i, &scratch)
+                               : reflection.GetStringReference(message, field, &scratch);
+      const bool entry =
+          is_word(text) && text.find('.') == text.npos && !field->name().ends_with("_file");
+      const bool trace = field->name() == "file" && is_trace_name(text);
+      if (!text.empty() && !entry && !trace && !(known && known(text))) return text;
+    }
+  }
+  return {};
 }
 
 Result<void> check_edits(const pb::Subject& subject) {
@@ -93,7 +119,8 @@ Result<void> check(const pb::Subject& subject) {
                      "GET /api/v1/traces lists them");
   }
   if (!subject.yaml().empty()) {
-    if (auto good = check_yaml(subject.yaml()); !good) return good;
+    pb::Scenario scenario;
+    if (auto good = read_text(subject.yaml(), kScenarioFile, {}, scenario); !good) return good;
   }
   return check_edits(subject);
 }
@@ -150,6 +177,16 @@ void add_edits(const pb::Subject& subject, std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+Result<void> read_text(const std::string& yaml, const std::string& name, const KnownFile& known,
+                       google::protobuf::Message& message) {
+  if (auto read = read_document(yaml, name, message); !read) return read;
+  const std::string foreign = foreign_name(message, known);
+  if (foreign.empty()) return {};
+  return bad_input("neither in the library nor shipped: " + in_quotes(foreign), name,
+                   "a trace is uploaded and named as NAME.rtrace, or that of a shipped scenario; a "
+                   "platform is one of the catalogue, or written out");
+}
 
 bool is_trace_name(std::string_view name) {
   return is_word(name) && name.size() > kTraceEnding.size() && name.ends_with(kTraceEnding);

@@ -5,7 +5,7 @@
 // numbers.
 #pragma once
 
-#include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +24,12 @@ constexpr size_t kMaxOutcomes = 16;
 // line and column.
 [[nodiscard]] Result<pb::JobRequest> parse_job(std::string_view body);
 [[nodiscard]] Result<pb::Subject> parse_subject(std::string_view body);
+
+// Reads a document that somebody sent, which may name entries of the catalogues, shipped scenarios and
+// traces of the library, and files that are `known` (empty: none). No field of it leads anywhere else.
+using KnownFile = std::function<bool(const std::string&)>;
+[[nodiscard]] Result<void> read_text(const std::string& yaml, const std::string& name,
+                                     const KnownFile& known, google::protobuf::Message& message);
 
 // Letters, digits, dot, dash and underscore, not beginning with a dot or dash, ending in .rtrace.
 [[nodiscard]] bool is_trace_name(std::string_view name);

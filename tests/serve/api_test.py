@@ -172,6 +172,27 @@ class Answers(unittest.TestCase):
         self.assertEqual(self.ask("GET", f"/jobs/{id}")[0], 404)
         self.assertFalse((Path(self.server.folder) / "jobs" / id).exists())
 
+    def test_a_lab_is_begun_looked_at_and_checked(self):
+        if not self.ask("GET", "", expect=200)["labs"]:
+            self.skipTest("this program has no labs")
+        first = self.ask("GET", "/labs", expect=200)["labs"][0]["id"]
+        self.assertEqual(self.ask("GET", f"/labs/{first}", expect=200)["id"], first)
+        self.assertFalse(self.ask("GET", f"/labs/{first}/files", expect=200)["started"])
+        self.assertEqual(self.ask("POST", f"/labs/{first}/check", {})[0], 400)
+        self.ask("POST", f"/labs/{first}/start", {"seed": 3}, expect=200)
+        files = {f["name"]: f for f in self.ask("GET", f"/labs/{first}/files", expect=200)["files"]}
+        self.assertTrue(files["job.yaml"]["yours"])
+        self.assertFalse(files["README.md"]["yours"])
+        check = self.ask("POST", f"/labs/{first}/check", {"files": {"job.yaml": files["job.yaml"]["text"]}}, expect=200)
+        self.assertFalse(check["passed"])
+        self.assertEqual(self.ask("POST", f"/labs/{first}/run", {}, expect=200)["schema"], "rehearse.outcome/1")
+        self.assertTrue(self.ask("POST", f"/labs/{first}/hint", {}, expect=200)["text"])
+        for files in ({"README.md": "x"}, {"../x": "x"}, {"job.yaml": 1}, {"env/node1.env/../../x.env": ""},
+                      {"job.yaml": "trace: /etc/passwd"}, {"job.yaml": "trace: ddp-16\nplatform: ../x.yaml"}, {"cluster.yaml": "like: cluster.yaml"}):
+            self.assertEqual(self.ask("POST", f"/labs/{first}/check", {"files": files})[0], 400, files)
+        for id in ("..", "..%2fL01", "--help", "L01%2f..", "nothing"):
+            self.assertEqual(self.ask("POST", f"/labs/{id}/start", {})[0] // 100, 4, id)
+
     def test_every_address_of_the_openapi_file_is_there_and_no_other(self):
         document = self.ask("GET", "/openapi.json", expect=200)
         self.assertEqual(document, json.loads((ROOT / "cli/serve/openapi.json").read_text()))

@@ -69,7 +69,8 @@ class Hostile(unittest.TestCase):
         for subject in ({"scenario": "--help"}, {"scenario": "../../../etc/passwd"}, {"scenario": "a/b"}, {"scenario": "x.yaml"},
                         {"trace": "../x.rtrace"}, {"trace": "-x.rtrace"}, {"trace": "/tmp/x.rtrace"}, {"trace": ".rtrace"},
                         {"yaml": "trace: /etc/passwd"}, {"yaml": "trace: ../../traces/x.rtrace"}, {"yaml": "trace: {file: /dev/zero}"},
-                        {"yaml": "trace: ~/x.rtrace"}):
+                        {"yaml": "trace: ~/x.rtrace"}, {"yaml": "trace: ddp-16\nplatform: /etc/passwd"},
+                        {"yaml": "trace: ddp-16\nplatform: {like: ../../x.yaml}"}):
             self.refused(400, "POST", "/api/v1/jobs", json.dumps({"kind": "run", "subject": subject}), JSON)
         self.refused(404, "GET", "/api/v1/faults/--catalogue=%2Ftmp")
         self.refused(404, "GET", "/api/v1/platforms/--help")

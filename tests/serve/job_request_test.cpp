@@ -43,7 +43,20 @@ TEST_CASE("scenario text names traces of the library only", "[serve]") {
   CHECK(trace("ddp-16") == "<>");
   for (const char* file :
        {"/etc/passwd", "../mine.rtrace", "a/mine.rtrace", ".rtrace", "-x.rtrace"}) {
-    CHECK(trace(file).starts_with("the trace is neither"));
+    CHECK(trace(file).starts_with("neither in the library nor shipped"));
+  }
+}
+
+TEST_CASE("scenario text names entries of the catalogues only", "[serve]") {
+  const auto good = [](const std::string& yaml) {
+    return parse_subject(R"({"yaml": "trace: ddp-16\n)" + yaml + R"("})").has_value();
+  };
+  CHECK(good("platform: dgx-a100"));
+  CHECK(good("platform: {like: dgx-a100, nodes: [{like: dgx-h100, count: 2}]}"));
+  for (const char* like : {"/etc/passwd", "../cluster.yaml", "cluster.yaml", "a/b"}) {
+    CHECK_FALSE(good(std::string("platform: ") + like));
+    CHECK_FALSE(good(std::string("platform: {nodes: [{like: ") + like + "}]}"));
+    CHECK_FALSE(good(std::string("platform: {nodes: [{gpus: [{like: ") + like + "}]}]}"));
   }
 }
 

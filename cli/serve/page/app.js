@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page as a whole: views by address, theme, and how many jobs are at work.
 import {fill, get, h, listen, onJob} from './api.js';
+import {learnView} from './learn.js';
 import {libraryView} from './library.js';
 import {compareView, runView, runsView} from './runs.js';
 import {workbenchView} from './workbench.js';
 
-const views = {workbench: workbenchView, runs: runsView, run: runView, compare: compareView, library: libraryView};
+const views = {workbench: workbenchView, runs: runsView, run: runView, compare: compareView, library: libraryView, learn: learnView};
 const main = document.getElementById('main');
 let leave = null;
 
@@ -50,6 +51,7 @@ function count(job) {
   badge.title = `${active.size} at work or waiting`;
 }
 
+get('').then((about) => { document.querySelector('a[href="#/learn"]').hidden = !about.labs; }, () => {});
 theme();
 onJob(count);
 listen();

@@ -11,7 +11,7 @@ const down = (part) => (part.down ? ' down' : '');
 // What stands where; pure.
 function layout(nodes, narrow) {
   const places = [];
-  const perRow = (n) => Math.min(8, Math.max(1, n));
+  const perRow = (n) => Math.min(narrow ? 4 : 8, Math.max(1, n));
   let width = 0;
   for (const node of nodes) {
     const columns = perRow(Math.max(node.gpus.length, Math.min(node.nics.length, 8)));
@@ -39,7 +39,7 @@ const linkStem = (name) => name.replace(/\/(tx|rx|nvlink-out|nvlink-in|pcie-up|p
 
 // marks: {blamed: Set, changed: Set, use: Map of stem -> share}; keys of parts are 'node 1', 'rank 3', 'gpu 1 3',
 // 'nic 1 0', 'link NAME'.
-// narrow: one node below the other.
+// narrow: one node below the other, four parts in a row.
 export function drawCluster(preview, {pick, marks, narrow}) {
   const platform = preview.scenario.platform;
   const shown = platform.nodes.slice(0, MOST);

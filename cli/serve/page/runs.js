@@ -26,10 +26,11 @@ export function progressBar(job) {
     job.state === 'queued' ? 'waiting for a free worker' : p ? `${p.what}${p.total ? ` ${p.done} of ${p.total}` : ''}` : 'starting'));
 }
 
+// of a summary
+const outcomePill = (s) => h('span.pill.' + toneOf(s), null, s.symptom === 'healthy' ? 'healthy' : s.verdict === s.label ? s.verdict : `${s.verdict}, ${s.label}`);
+
 function stateOf(job) {
-  if (job.state === 'done' && job.summary?.verdict) {
-    return h('span.pill.' + toneOf(job.summary), null, job.summary.symptom === 'healthy' ? 'healthy' : `${job.summary.verdict}, ${job.summary.label}`);
-  }
+  if (job.state === 'done' && job.summary?.verdict) return outcomePill(job.summary);
   const tone = {done: 'good', failed: 'bad', cancelled: 'plain', running: 'busy', queued: 'plain'}[job.state];
   return h('span.pill.' + tone, null, job.state);
 }
@@ -92,7 +93,7 @@ export function verdictBanner(outcome) {
     : outcome.verdict === 'completed' ? 'no steps in this trace' : 'no whole step';
   return h('div.verdict.' + toneOf(outcome), null,
     h('div', null, h('strong', null, outcome.verdict === 'completed' ? (healthy ? 'Healthy' : 'Completed, but') : outcome.verdict[0].toUpperCase() + outcome.verdict.slice(1)),
-      healthy ? null : h('span', null, ` ${outcome.symptom?.label || ''} `, h('code', null, outcome.symptom?.id || ''))),
+      healthy ? null : h('span', null, outcome.symptom?.label === outcome.verdict ? ' ' : ` ${outcome.symptom?.label || ''} `, h('code', null, outcome.symptom?.id || ''))),
     h('div.big', null, line),
     healthy ? null : h('ul', null, (outcome.symptom?.reasons || []).slice(0, 4).map((r) => h('li', null, r))));
 }
@@ -103,7 +104,7 @@ export function outcomeDetails(outcome, fixes) {
   const base = outcome.baseline_step_time_ns?.mean, now = outcome.step_time_ns?.mean;
   const bars = [];
   if (base) bars.push({name: 'healthy', ns: base, tone: 'good'});
-  bars.push({name: base ? 'as changed' : outcome.scenario, ns: now || 0, tone: base ? 'warn' : '', note: outcome.verdict});
+  bars.push({name: base ? 'as changed' : outcome.scenario, ns: now || 0, tone: base ? toneOf(outcome) : '', note: outcome.verdict});
   for (const fix of (fixes?.fixes || []).filter((f) => !f.refused).slice(0, 5)) {
     bars.push({name: 'fix: ' + fix.name, ns: fix.step_time_ns || 0, tone: fix.restores ? 'good' : '', note: fix.verdict});
   }
@@ -248,6 +249,6 @@ export async function compareView(box, _, query) {
   h('div.scroll', null, h('table.list', null, h('thead', null, h('tr', null, ['job', 'what was changed', 'outcome', 'step time', 'against the first'].map((t) => h('th', null, t)))),
     h('tbody', null, runs.map((r) => h('tr', null, h('td', null, h('a', {href: '#/run/' + r.job}, '#' + r.job), ' ', r.title || r.scenario),
       h('td', null, r.patches.length ? r.patches.map((p) => h('div', null, h('code', null, p))) : 'nothing'),
-      h('td', null, h('span.pill.' + toneOf(r), null, r.symptom === 'healthy' ? 'healthy' : `${r.verdict}, ${r.label}`)),
+      h('td', null, outcomePill(r)),
       h('td.number', null, duration(r.step_time_ns)), h('td.number', null, r.ratio ? `${r.ratio.toFixed(3)}×` : '–')))))));
 }
