@@ -2,6 +2,7 @@
 #include "sim/nccl/search.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -21,6 +22,11 @@ constexpr int kMaxDirectHeads = 8;
 
 PathType farther(PathType type) { return static_cast<PathType>(static_cast<int>(type) + 1); }
 
+// Taking from a wire and giving back leaves it as it was.
+bool decimal(const Wire& wire) {
+  return std::round(wire.bandwidth * 1000) / 1000 == wire.bandwidth;
+}
+
 class Search {
  public:
   Search(const NodeSystem& system, const SearchRequest& request, const TopologySettings& settings)
@@ -34,6 +40,7 @@ class Search {
     best_.min_channels = request.min_channels;
     best_.max_channels = request.max_channels;
     collnet_ = request.collnet;
+    thorough_ = request.thorough || !std::all_of(system.wires.begin(), system.wires.end(), decimal);
   }
 
   SearchedGraph run() {
@@ -141,6 +148,9 @@ class Search {
     return after == present.begin() ? PathType::kLoc : *std::prev(after);
   }
 
+  // What a try was asked for: pattern, cross NIC, equal channels, speed (the lower the faster), distances.
+  using Demand = std::tuple<GraphPattern, int, bool, size_t, PathType, PathType>;
+
   void attempt() {
     const int budget = graph_.same_channels ? kBudgetEqual : kBudget;
     total_ -= budget;
@@ -154,8 +164,45 @@ class Search {
       left_ = known->second;
       return;
     }
+    if (pass_ == 1 && !thorough_ && cannot_be_better() && will_exhaust(demand)) {
+      left_ = 0;
+      return;
+    }
     left_ = trial_.run(graph_, best_, budget);
+    visits_ += static_cast<uint64_t>(budget - std::max(0, left_));
     tried_[demand] = left_;
+  }
+
+  // Every channel that starts takes its speed from a network device, so there are not many.
+  [[nodiscard]] bool cannot_be_better() const {
+    if (graph_.pattern == GraphPattern::kNvls || graph_.pattern == GraphPattern::kCollnetDirect ||
+        best_.n_channels == 0) {
+      return false;
+    }
+    auto most = static_cast<float>(graph_.max_channels);
+    if (const auto each = static_cast<float>(static_cast<int>(graph_.inter));
+        network() && each > 0) {
+      float by_nets = 0;
+      for (const SystemNet& net : system_.nets) by_nets += std::floor(net.bandwidth / each);
+      most = std::min(most, by_nets);
+    }
+    const float reach = most * graph_.intra;
+    const float have = static_cast<float>(best_.n_channels) * best_.intra;
+    // As fast is better only with fewer hops, and hops are compared among the like.
+    return reach < have || (reach == have && (graph_.pattern != best_.pattern ||
+                                              graph_.cross_nic != best_.cross_nic));
+  }
+
+  // A try at a higher speed over shorter distances visits a part of what this one does: if that was more than the
+  // budget, this is too.
+  [[nodiscard]] bool will_exhaust(const Demand& demand) const {
+    return std::any_of(tried_.begin(), tried_.end(), [&](const auto& entry) {
+      const auto& [pattern, cross_nic, equal, speed, intra, inter] = entry.first;
+      return entry.second == 0 && pattern == std::get<0>(demand) &&
+             cross_nic == std::get<1>(demand) && equal == std::get<2>(demand) &&
+             speed <= std::get<3>(demand) && intra <= std::get<4>(demand) &&
+             inter <= std::get<5>(demand);
+    });
   }
 
   // The next weaker demand; false when the search is over.
@@ -258,6 +305,7 @@ class Search {
 
   SearchedGraph result() {
     SearchedGraph out;
+    out.visits = visits_;
     out.pattern = best_.pattern;
     out.cross_nic = best_.cross_nic;
     out.intra = best_.intra;
@@ -273,9 +321,6 @@ class Search {
     return out;
   }
 
-  // What a try was asked for: pattern, cross NIC, equal channels, speed, distances.
-  using Demand = std::tuple<GraphPattern, int, bool, size_t, PathType, PathType>;
-
   const NodeSystem& system_;
   const TopologySettings& settings_;
   SearchTrial trial_;
@@ -285,6 +330,8 @@ class Search {
   int cc_;
   std::span<const float> speeds_;
   bool collnet_ = false;
+  bool thorough_ = false;
+  uint64_t visits_ = 0;
   TrialGraph best_, graph_;
   PathType nearest_intra_ = PathType::kLoc, farthest_intra_ = PathType::kSys;
   PathType nearest_inter_ = PathType::kPix, farthest_inter_ = PathType::kSys;

@@ -20,6 +20,8 @@ struct SearchRequest {
   int min_channels = 1;
   int max_channels = 32;
   bool collnet = false;  // only network devices whose fabric reduces
+  // Also tries whose result is known beforehand (search.cpp): the same graph, for tests of that.
+  bool thorough = false;
 };
 
 struct SearchedChannel {
@@ -38,6 +40,7 @@ struct SearchedGraph {
   PathType type_inter = PathType::kPix;
   bool same_channels = true;
   std::vector<SearchedChannel> channels;
+  uint64_t visits = 0;  // of GPUs that the search took
 
   [[nodiscard]] int n_channels() const { return static_cast<int>(channels.size()); }
 };

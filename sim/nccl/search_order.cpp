@@ -19,7 +19,7 @@ int SearchTrial::pci_bandwidth(uint32_t gpu) const {
   return -1;
 }
 
-std::vector<uint32_t> SearchTrial::order_of(uint32_t gpu, const Where& where) const {
+void SearchTrial::add_order(uint32_t gpu, const Where& where) {
   struct Score {
     uint32_t gpu;
     int start, intra_hops, intra, inter_hops, inter_pci, inter;
@@ -57,24 +57,22 @@ std::vector<uint32_t> SearchTrial::order_of(uint32_t gpu, const Where& where) co
     if (a.intra_hops != b.intra_hops) return a.intra_hops < b.intra_hops;
     return a.start < b.start;
   });
-  std::vector<uint32_t> order;
-  for (const Score& score : scores) order.push_back(score.gpu);
+  const auto first = static_cast<std::ptrdiff_t>(order_.size());
+  for (const Score& score : scores) order_.push_back(score.gpu);
   const bool alike = std::all_of(scores.begin(), scores.end(), [&](const Score& score) {
     return score.intra == scores[0].intra && score.intra_hops == scores[0].intra_hops;
   });
-  if (by_net && !towards_net && alike) std::reverse(order.begin(), order.end());
-  return order;
+  if (by_net && !towards_net && alike) std::reverse(order_.begin() + first, order_.end());
 }
 
 // With switches only neighbours in number are tried: few peers for each GPU.
-std::vector<uint32_t> SearchTrial::neighbours_of(uint32_t gpu) const {
+void SearchTrial::add_neighbours(uint32_t gpu) {
   const auto count = static_cast<uint32_t>(system_.gpus.size());
   const uint64_t flag = uint64_t{1} << graph_->n_channels;
   const uint32_t before = (gpu + count - 1) % count, after = (gpu + 1) % count;
-  std::vector<uint32_t> out;
   const auto add = [&](uint32_t g) {
-    if (g != gpu && (used_[g] & flag) == 0 && !system_.gpu_path(gpu, g).wires.empty()) {
-      out.push_back(g);
+    if (g != gpu && (used_[g] & flag) == 0 && way(system_.gpus[gpu], system_.gpus[g]).count > 0) {
+      order_.push_back(g);
     }
   };
   switch (graph_->pattern) {
@@ -90,13 +88,17 @@ std::vector<uint32_t> SearchTrial::neighbours_of(uint32_t gpu) const {
     default:
       add(after);
   }
-  return out;
 }
 
 const std::vector<uint32_t>& SearchTrial::nets_for(PathType farthest, int gpu) {
-  const auto [at, fresh] = nets_.emplace(std::pair(farthest, gpu), std::vector<uint32_t>());
-  std::vector<uint32_t>& nets = at->second;
-  if (!fresh) return nets;
+  Nets& known = nets_[static_cast<size_t>(farthest) * (system_.gpus.size() + 1) +
+                      static_cast<size_t>(gpu + 1)];
+  if (!known.found) find_nets(farthest, gpu, known.nets);
+  known.found = true;
+  return known.nets;
+}
+
+void SearchTrial::find_nets(PathType farthest, int gpu, std::vector<uint32_t>& nets) const {
   const auto add = [&](uint32_t net) {
     if (std::find(nets.begin(), nets.end(), net) == nets.end()) nets.push_back(net);
   };
@@ -132,7 +134,6 @@ const std::vector<uint32_t>& SearchTrial::nets_for(PathType farthest, int gpu) {
       }
     }
   }
-  return nets;
 }
 
 }  // namespace rehearse::sim

@@ -7,8 +7,16 @@
 namespace rehearse::sim {
 namespace {
 
-// Bandwidths are kept to three decimals, as NCCL does against rounding.
-void take(float& left, float bandwidth) { left = std::round((left - bandwidth) * 1000) / 1000; }
+// Bandwidths are kept to three decimals, as NCCL does against rounding. std::round is a call on
+// machines without SSE4.1, and this is where a search spends its time.
+float rounded(float x) {
+  constexpr float kWhole = 1 << 23;  // from here on a float has no decimals
+  if (!(std::abs(x) < kWhole)) return x;
+  const auto whole = static_cast<float>(static_cast<int>(x));
+  const float rest = x - whole;
+  return rest >= .5F ? whole + 1 : rest <= -.5F ? whole - 1 : whole;
+}
+void take(float& left, float bandwidth) { left = rounded((left - bandwidth) * 1000) / 1000; }
 
 // The PCI order of the first channel is tried outside the budget.
 constexpr int kReferenceBudget = 1 << 10;
@@ -16,9 +24,48 @@ constexpr int kReferenceBudget = 1 << 10;
 }  // namespace
 
 SearchTrial::SearchTrial(const NodeSystem& system, bool collnet)
-    : system_(system), collnet_(collnet), used_(system.gpus.size()) {
+    : system_(system),
+      collnet_(collnet),
+      used_(system.gpus.size()),
+      ways_(system.devices.size() * system.devices.size()),
+      nets_((static_cast<size_t>(PathType::kDis) + 1) * (system.gpus.size() + 1)) {
   for (const Wire& wire : system.wires) left_.push_back(wire.bandwidth);
   for (const SystemNet& net : system.nets) net_left_.push_back(net.bandwidth);
+  std::vector<DeviceId> ends = system.gpus;
+  for (const SystemNet& net : system.nets) ends.push_back(net.device);
+  if (system.nvswitch != kNoDevice) ends.push_back(system.nvswitch);
+  for (const DeviceId from : ends) {
+    for (const DeviceId to : ends) survey(from, to);
+  }
+  for (size_t n = 0; n < system.nets.size(); ++n) near_gpus_.push_back(system.nearest_gpus(n));
+}
+
+void SearchTrial::survey(DeviceId from, DeviceId to) {
+  const Path& path = system_.path(from, to);
+  const bool from_gpu = system_.devices[from].type == DeviceType::kGpu;
+  bool dear = false;
+  for (const uint32_t w : path.wires) {
+    const SystemDevice& device = system_.devices[system_.wires[w].to];
+    // Peer traffic through an Intel root complex loses a sixth.
+    dear |= path.type == PathType::kPhb && from_gpu && device.type == DeviceType::kCpu &&
+            device.arch == CpuArch::kX86 && device.vendor == CpuVendor::kIntel;
+  }
+  Way& out = ways_[static_cast<size_t>(from) * system_.devices.size() + to];
+  out = {static_cast<uint32_t>(steps_.size()), static_cast<uint32_t>(path.wires.size()), path.type};
+  for (const uint32_t w : path.wires) {
+    const Wire& wire = system_.wires[w];
+    const SystemDevice& device = system_.devices[wire.to];
+    Step step{w};
+    step.dear = dear && wire.type == WireType::kPci;
+    step.eighth = device.type == DeviceType::kGpu && device.compute_capability < 80 && !from_gpu;
+    step.whole = device.type == DeviceType::kCpu && device.arch == CpuArch::kPower &&
+                 wire.type == WireType::kNvlink;
+    for (const uint32_t r : device.wires) {
+      const bool back = system_.wires[r].to == wire.from && system_.wires[r].type == wire.type;
+      if (back && (step.eighth || step.whole)) step.back = r;
+    }
+    steps_.push_back(step);
+  }
 }
 
 int SearchTrial::run(TrialGraph& graph, TrialGraph& best, int budget) {
@@ -30,48 +77,29 @@ int SearchTrial::run(TrialGraph& graph, TrialGraph& best, int budget) {
   return time_;
 }
 
-size_t SearchTrial::reserve(const Path& path, DeviceId from, size_t steps, float bandwidth) {
-  float over_pci = bandwidth;
-  if (path.type == PathType::kPhb && system_.devices[from].type == DeviceType::kGpu) {
-    for (const uint32_t w : path.wires) {
-      const SystemDevice& device = system_.devices[system_.wires[w].to];
-      // Peer traffic through an Intel root complex loses a sixth.
-      if (device.type == DeviceType::kCpu && device.arch == CpuArch::kX86 &&
-          device.vendor == CpuVendor::kIntel) {
-        over_pci = bandwidth * 6 / 5;
-      }
+// How many of the steps had enough.
+size_t SearchTrial::reserve(std::span<const Step> steps, float bandwidth) {
+  const float dear = bandwidth * 6 / 5;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    const float ahead = step.dear ? dear : bandwidth;
+    if (left_[step.wire] < ahead) return i;
+    if (step.back != UINT32_MAX) {
+      float behind = step.eighth ? ahead / 8 : 0;
+      if (step.whole) behind += ahead;
+      if (left_[step.back] < behind) return i;
+      take(left_[step.wire], ahead);
+      take(left_[step.back], behind);
+      continue;
     }
+    take(left_[step.wire], ahead);
   }
-  for (size_t i = 0; i < steps; ++i) {
-    const uint32_t w = path.wires[i];
-    const Wire& wire = system_.wires[w];
-    const SystemDevice& to = system_.devices[wire.to];
-    const float ahead = wire.type == WireType::kPci ? over_pci : bandwidth;
-    float behind = 0;
-    if (to.type == DeviceType::kGpu && to.compute_capability < 80 &&
-        system_.devices[from].type != DeviceType::kGpu) {
-      behind += ahead / 8;
-    }
-    if (to.type == DeviceType::kCpu && to.arch == CpuArch::kPower &&
-        wire.type == WireType::kNvlink) {
-      behind += ahead;
-    }
-    uint32_t back = UINT32_MAX;
-    if (behind != 0) {
-      for (const uint32_t r : to.wires) {
-        if (system_.wires[r].to == wire.from && system_.wires[r].type == wire.type) back = r;
-      }
-    }
-    if (left_[w] < ahead || (back != UINT32_MAX && left_[back] < behind)) return i;
-    take(left_[w], ahead);
-    if (back != UINT32_MAX) take(left_[back], behind);
-  }
-  return steps;
+  return steps.size();
 }
 
 bool SearchTrial::follow(Place from, Place to, float factor) {
   if (from.device == kNoDevice) return true;
-  const Path& path = system_.path(from.device, to.device);
+  const Way& path = way(from.device, to.device);
   const bool intra = from.inside && to.inside;
   const PathType farthest = intra ? graph_->type_intra : graph_->type_inter;
   if (path.type >= PathType::kDis) return false;
@@ -80,15 +108,16 @@ bool SearchTrial::follow(Place from, Place to, float factor) {
     const bool tree = graph_->pattern == GraphPattern::kBalancedTree ||
                       graph_->pattern == GraphPattern::kTree ||
                       graph_->pattern == GraphPattern::kSplitTree;
-    if (tree && system_.path(to.device, from.device).type > farthest) return false;
+    if (tree && way(to.device, from.device).type > farthest) return false;
   }
   const float bandwidth = (intra ? graph_->intra : graph_->inter) * factor;
-  const size_t reached = reserve(path, from.device, path.wires.size(), bandwidth);
-  if (reached < path.wires.size()) {
-    reserve(path, from.device, reached, -bandwidth);
+  const std::span<const Step> steps(steps_.data() + path.first, path.count);
+  const size_t reached = reserve(steps, bandwidth);
+  if (reached < steps.size()) {
+    reserve(steps.first(reached), -bandwidth);
     return false;
   }
-  graph_->hops += static_cast<int>(factor * static_cast<float>(path.wires.size()));
+  graph_->hops += static_cast<int>(factor * static_cast<float>(steps.size()));
   return true;
 }
 
@@ -191,9 +220,15 @@ void SearchTrial::next_gpus(uint32_t gpu, const Where& where) {
   if (where.order == Order::kReplay) {
     return try_gpu(gpu_place(gpu), last_channel().gpus[static_cast<size_t>(where.step) + 1], next);
   }
-  const std::vector<uint32_t> order =
-      system_.nvswitch != kNoDevice ? neighbours_of(gpu) : order_of(gpu, where);
-  for (const uint32_t each : order) try_gpu(gpu_place(gpu), each, next);
+  const size_t first = order_.size();
+  if (system_.nvswitch != kNoDevice) {
+    add_neighbours(gpu);
+  } else {
+    add_order(gpu, where);
+  }
+  const size_t last = order_.size();
+  for (size_t i = first; i < last; ++i) try_gpu(gpu_place(gpu), order_[i], next);
+  order_.resize(first);
 }
 
 void SearchTrial::nvls(uint32_t head, const Where& where) {
@@ -314,7 +349,7 @@ void SearchTrial::start_from_net(int back_to_net, int back_to_first) {
       }
       where.order = Order::kSearch;
       if (device.local_gpu != UINT32_MAX) try_gpu(net_place(net), device.local_gpu, where);
-      for (const uint32_t g : system_.nearest_gpus(net)) {
+      for (const uint32_t g : near_gpus_[net]) {
         if (g != device.local_gpu) try_gpu(net_place(net), g, where);
       }
     }

@@ -4,7 +4,7 @@
 // what is tried.
 #pragma once
 
-#include <map>
+#include <span>
 #include <vector>
 
 #include "sim/nccl/search.hpp"
@@ -45,6 +45,22 @@ class SearchTrial {
     bool inside = false;          // GPU or NVSwitch
   };
 
+  // A path as it is walked thousands of times: what each wire gives is worked out once.
+  struct Step {
+    uint32_t wire = 0;
+    uint32_t back = UINT32_MAX;          // the wire the other way, where that gives too:
+    bool eighth = false, whole = false;  // of what `wire` gives
+    bool dear = false;                   // peer traffic through an Intel root complex
+  };
+  struct Way {
+    uint32_t first = 0, count = 0;  // in steps_
+    PathType type = PathType::kDis;
+  };
+  void survey(DeviceId from, DeviceId to);
+  [[nodiscard]] const Way& way(DeviceId from, DeviceId to) const {
+    return ways_[static_cast<size_t>(from) * system_.devices.size() + to];
+  }
+
   void start();
   void start_from_net(int back_to_net, int back_to_first);
   void try_gpu(Place from, uint32_t gpu, const Where& where);
@@ -56,11 +72,14 @@ class SearchTrial {
   void collnet_direct(uint32_t head, const Where& where);
   // Takes (or gives back, factor < 0) bandwidth from `from` to `to`; false when there is none.
   bool follow(Place from, Place to, float factor);
-  size_t reserve(const Path& path, DeviceId start, size_t steps, float bandwidth);
+  size_t reserve(std::span<const Step> steps, float bandwidth);
   [[nodiscard]] bool is_better() const;
-  [[nodiscard]] std::vector<uint32_t> order_of(uint32_t gpu, const Where& where) const;
-  [[nodiscard]] std::vector<uint32_t> neighbours_of(uint32_t gpu) const;
+  // Which GPUs to try after this one, appended to order_.
+  void add_order(uint32_t gpu, const Where& where);
+  void add_neighbours(uint32_t gpu);
+  // The network devices to try, of one GPU or (-1) of all.
   [[nodiscard]] const std::vector<uint32_t>& nets_for(PathType farthest, int gpu);
+  void find_nets(PathType farthest, int gpu, std::vector<uint32_t>& nets) const;
   [[nodiscard]] int pci_bandwidth(uint32_t gpu) const;
   [[nodiscard]] Place gpu_place(uint32_t gpu) const { return {system_.gpus[gpu], true}; }
   [[nodiscard]] Place net_place(uint32_t net) const { return {system_.nets[net].device, false}; }
@@ -79,7 +98,15 @@ class SearchTrial {
   std::vector<float> left_;      // of each wire
   std::vector<float> net_left_;  // of each network device
   std::vector<uint64_t> used_;   // per GPU: the channels it is on
-  std::map<std::pair<PathType, int>, std::vector<uint32_t>> nets_;
+  std::vector<Way> ways_;        // by pair of devices
+  std::vector<Step> steps_;
+  std::vector<uint32_t> order_;  // a stack: each GPU of the walk pushes those to try after it
+  struct Nets {
+    bool found = false;
+    std::vector<uint32_t> nets;
+  };
+  std::vector<Nets> nets_;                        // by distance and GPU
+  std::vector<std::vector<uint32_t>> near_gpus_;  // by network device
 };
 
 }  // namespace rehearse::sim

@@ -243,3 +243,47 @@ TEST_CASE("the dumped topology of 4 RTX 4090 gives the graph NCCL 2.28.9 logged 
   CHECK(found.tree.intra == 15);
   CHECK(found.tree.pattern == GraphPattern::kBalancedTree);
 }
+
+TEST_CASE("tries that are left out because they cannot be better change nothing",
+          "[nccl][search]") {
+  const auto entries = catalogue().list();
+  REQUIRE(entries);
+  uint64_t visits = 0, thorough = 0;
+  for (const auto& entry : *entries) {
+    const pb::Platform platform = machine(entry.id);
+    for (const bool network : {false, true}) {
+      INFO(entry.id << (network ? " with its network" : ""));
+      const Found found = find(platform, {{}, network});
+      const TopologySettings settings = [] {
+        std::vector<std::string> notes;
+        return topology_settings({}, {2, 28, 9}, notes);
+      }();
+      const auto check = [&](const SearchedGraph& quick, SearchRequest request) {
+        request.thorough = true;
+        const SearchedGraph slow = search_graph(found.system, request, settings);
+        CHECK(quick.pattern == slow.pattern);
+        CHECK(quick.intra == slow.intra);
+        CHECK(quick.inter == slow.inter);
+        CHECK(quick.type_intra == slow.type_intra);
+        CHECK(quick.type_inter == slow.type_inter);
+        CHECK(quick.cross_nic == slow.cross_nic);
+        REQUIRE(quick.n_channels() == slow.n_channels());
+        for (size_t c = 0; c < slow.channels.size(); ++c) {
+          CHECK(quick.channels[c].gpus == slow.channels[c].gpus);
+          CHECK(quick.channels[c].net_in == slow.channels[c].net_in);
+          CHECK(quick.channels[c].net_out == slow.channels[c].net_out);
+        }
+        CHECK(quick.visits <= slow.visits);
+        visits += quick.visits;
+        thorough += slow.visits;
+      };
+      const int rings = found.ring.n_channels();
+      check(found.ring, {GraphPattern::kRing, 1, 32, false});
+      check(found.tree, {GraphPattern::kBalancedTree, rings, rings, false});
+      check(found.nvls, {GraphPattern::kNvls, 1, 64, false});
+    }
+  }
+  CHECK(visits < thorough);
+  // 16 tries of 16,384 GPUs each without it.
+  CHECK(find(machine("dgx-a100"), {{}, true}).ring.visits < 80'000);
+}
