@@ -5,7 +5,7 @@
 
 #include "base/text.hpp"
 #include "platforms/model/draw.hpp"
-#include "sim/outcome/loads.hpp"
+#include "sim/outcome/link_traffic.hpp"
 #include "sim/outcome/pictures.hpp"
 
 namespace rehearse::sim {
@@ -90,7 +90,8 @@ void fill_cluster(const Scenario& scenario, const Evidence& evidence, pb::Cluste
   }
   std::vector<LinkId> drawn;
   for (const auto& [share, link] : used) drawn.push_back(link);
-  const auto slices = use_over_time(evidence, drawn, kPictureSlices);
+  LinkTraffic traffic(evidence);
+  const auto slices = use_over_time(traffic, evidence.replayed.end_time, drawn, kPictureSlices);
   for (size_t i = 0; i < used.size(); ++i) {
     const platforms::Link& link = evidence.links[used[i].second];
     pb::LinkPicture& row = *out.add_links();

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/outcome/loads.hpp"
+#include "sim/outcome/link_traffic.hpp"
 #include "sim/outcome/outcome.hpp"
 #include "sim/outcome/retimed.hpp"
 
@@ -131,22 +131,23 @@ void walk_critical_path(const Evidence& evidence,
 void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
   std::map<std::string, Nanos> operations, ranks, links;
   Nanos latest = -1;
+  LinkTraffic traffic(evidence);
   walk_critical_path(evidence, [&](const PathStretch& part) {
     latest = std::max(latest, part.to);
     const Nanos time = part.to - part.from;
     if (part.shape != PathStretch::kOwnWork) {
       const Replayed::Shape& shape = evidence.replayed.shapes[part.shape];
       operations[call_name(evidence, shape.call)] += time;
-      if (shape.bottleneck != platforms::kNoLink) {
-        links[evidence.links[shape.bottleneck].name] += time;
-      }
+      const LinkId link = traffic.bottleneck(part.shape, part.from, part.to);
+      if (link != platforms::kNoLink) links[evidence.links[link].name] += time;
       return;
     }
     const RankProgram& rank = evidence.program.ranks[part.rank];
     operations[std::string(operation_name(evidence, rank, part.op))] += time;
     ranks[rank_name(rank)] += time;
     if (const traces::Transfer* transfer = rank.transfer(part.op)) {
-      const LinkId link = bottleneck_of(evidence, transfer_load(evidence, part.rank, *transfer));
+      const LinkId link =
+          traffic.bottleneck(transfer_load(evidence, part.rank, *transfer), part.from, part.to);
       if (link != platforms::kNoLink) links[evidence.links[link].name] += time;
     }
   });

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "sim/outcome/expiry.hpp"
+#include "sim/outcome/link_traffic.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -99,7 +100,9 @@ void blame(const Evidence& evidence, const Expiry& fatal, pb::Outcome& out) {
   if (root.moving == UINT32_MAX) {
     return blame_rank(evidence, root.rank, fmt::format("had not come to {} in time", what), out);
   }
-  const LinkId link = evidence.replayed.shapes[evidence.replayed.shape_of[root.moving]].bottleneck;
+  const LinkId link = LinkTraffic(evidence).bottleneck(
+      evidence.replayed.shape_of[root.moving], evidence.replayed.meetings[root.moving].last_arrival,
+      fatal.time);
   if (link != platforms::kNoLink) {
     blame_link(evidence, link,
                fmt::format("bounds {}, which did not end in time", describe(evidence, root.moving)),

@@ -16,7 +16,7 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "sim/outcome/loads.hpp"
+#include "sim/outcome/link_traffic.hpp"
 #include "sim/outcome/outcome.hpp"
 #include "sim/replay/agreement.hpp"
 
@@ -318,7 +318,8 @@ void fill_hang(const Evidence& evidence, pb::Outcome& out) {
                                  name_of(call.collective), call.bytes_in));
     }
     if (missing.empty() && !meeting.mismatch) {
-      const LinkId link = replayed.shapes[replayed.shape_of[stuck.meeting]].bottleneck;
+      const LinkId link = LinkTraffic(evidence).bottleneck(replayed.shape_of[stuck.meeting],
+                                                           meeting.last_arrival, kEndOfTime);
       if (link != platforms::kNoLink) {
         links.emplace(evidence.links[link].name, fmt::format("is down under {}", what));
       }

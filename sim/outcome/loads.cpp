@@ -51,16 +51,4 @@ ShapeLoad transfer_load(const Evidence& evidence, size_t rank, const traces::Tra
   return out;
 }
 
-LinkId bottleneck_of(const Evidence& evidence, const ShapeLoad& load) {
-  LinkId found = platforms::kNoLink;
-  double slowest = 0;
-  for (const auto& [link, bytes] : load.bytes) {
-    const double time = bytes / evidence.options.capacity[link];
-    if (!(time > slowest)) continue;
-    slowest = time;
-    found = link;
-  }
-  return found;
-}
-
 }  // namespace rehearse::sim

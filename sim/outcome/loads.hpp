@@ -2,7 +2,6 @@
 // Which links the calls of a run load, and with how much: asked of the NCCL model once per shape of call.
 #pragma once
 
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -19,16 +18,8 @@ struct ShapeLoad {
 // Of one transfer of a rank; empty when it takes its recorded time.
 [[nodiscard]] ShapeLoad transfer_load(const Evidence& evidence, size_t rank,
                                       const traces::Transfer& transfer);
-// The link that bounds it; kNoLink: none.
-[[nodiscard]] LinkId bottleneck_of(const Evidence& evidence, const ShapeLoad& load);
 
 // By index into Replayed::shapes.
 [[nodiscard]] std::vector<ShapeLoad> shape_loads(const Evidence& evidence);
-
-// Share of capacity that calls and transfers put on each of `links`, in equal slices of the run: each spreads its bytes
-// evenly over the time in which it moved them. Nothing of a run that took no time.
-[[nodiscard]] std::vector<std::vector<double>> use_over_time(const Evidence& evidence,
-                                                             std::span<const LinkId> links,
-                                                             int slices);
 
 }  // namespace rehearse::sim

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "sim/outcome/loads.hpp"
+#include "sim/outcome/link_traffic.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -13,12 +13,14 @@ constexpr size_t kLinksShown = 64;
 constexpr int kSlices = 50;
 
 void fill_links(const Evidence& evidence, pb::Outcome& out) {
-  const double seconds = static_cast<double>(evidence.replayed.end_time) * 1e-9;
+  const auto time = static_cast<double>(evidence.replayed.end_time);
+  LinkTraffic traffic(evidence);
   std::vector<std::pair<double, LinkId>> used;
   for (LinkId link = 0; link < evidence.replayed.link_bytes.size(); ++link) {
     const double bytes = evidence.replayed.link_bytes[link];
-    if (bytes <= 0 || seconds <= 0) continue;
-    used.emplace_back(bytes / (evidence.links[link].capacity * seconds), link);
+    if (bytes <= 0 || time <= 0) continue;
+    const double room = traffic.history().nominal_room(link, 0, time);
+    used.emplace_back(room > 0 ? bytes / room : 0, link);
   }
   std::sort(used.begin(), used.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second < b.second;
@@ -32,7 +34,7 @@ void fill_links(const Evidence& evidence, pb::Outcome& out) {
   }
   std::vector<LinkId> shown;
   for (const auto& [share, link] : used) shown.push_back(link);
-  const auto slices = use_over_time(evidence, shown, kSlices);
+  const auto slices = use_over_time(traffic, evidence.replayed.end_time, shown, kSlices);
   for (size_t i = 0; i < slices.size(); ++i) {
     for (const double share : slices[i])
       out.mutable_links(static_cast<int>(i))->add_over_time(share);

@@ -89,6 +89,51 @@ TEST_CASE("without a slow rank a step is shorter by what it cost", "[sim][outcom
   CHECK(share <= 1.0 + 1e-9);
 }
 
+// Not from the start: NCCL's search would lead its rings past a slow card.
+TEST_CASE("a card that becomes slow in the middle of a run has the blame", "[sim][outcome]") {
+  const pb::Outcome healthy = run(shipped("ddp-16"));
+  sim::Scenario scenario = shipped("ddp-16");
+  REQUIRE(change(scenario, "{set: {\"platform.nodes[1].nics[3].bandwidth\": 2Gbps}, from: 70ms}"));
+  const pb::Outcome slow = run(scenario);
+  CHECK(slow.step_time_ns().mean() > healthy.step_time_ns().mean());
+  REQUIRE(slow.critical_path().links_size() > 0);
+  const pb::Blame& link = slow.critical_path().links(0);
+  CHECK_THAT(link.name(), Catch::StartsWith("node1/mlx5_3/"));
+  // Most of what the run lost comes back without it.
+  CHECK(static_cast<double>(link.saving_ns()) >
+        0.8 * static_cast<double>(slow.step_time_ns().mean() - healthy.step_time_ns().mean()));
+  // It is full while the others wait, by what it can carry then.
+  CHECK_THAT(slow.links(0).name(), Catch::StartsWith("node1/mlx5_3/"));
+  const auto& use = slow.links(0).over_time();
+  CHECK(*std::max_element(use.begin(), use.end()) > 0.9);
+  CHECK(*std::max_element(use.begin(), use.end()) <= 1 + 1e-9);
+}
+
+TEST_CASE("a GPU that becomes slow in the middle of a run has the blame", "[sim][outcome]") {
+  sim::Scenario scenario = shipped("ddp-16");
+  REQUIRE(change(scenario, "{slow-rank: {rank: 6, slowdown: 2}, from: 70ms}"));
+  const pb::Outcome slow = run(scenario);
+  CHECK(blamed(slow) == std::vector<uint32_t>{6});
+  REQUIRE(slow.critical_path().ranks_size() > 0);
+  CHECK(slow.critical_path().ranks(0).name() == "rank 6");
+}
+
+TEST_CASE("a card that others keep busy has the blame, not one as fast", "[sim][outcome]") {
+  sim::Scenario scenario = shipped("ddp-16");
+  REQUIRE(
+      change(scenario, "background-traffic: {from-node: 0, to-node: 1, nic: 2, rate: 190Gbps}"));
+  const pb::Outcome busy = run(scenario);
+  bool named = false;
+  for (const pb::Blame& link : busy.critical_path().links()) {
+    named |= link.name().find("/mlx5_2/") != std::string::npos;
+    // No other card is as full.
+    if (link.name().find("/mlx5_") != std::string::npos) {
+      CHECK(link.name().find("/mlx5_2/") != std::string::npos);
+    }
+  }
+  CHECK(named);
+}
+
 TEST_CASE("use of a link over time adds up to its use", "[sim][outcome]") {
   const pb::Outcome outcome = run(shipped("ddp-16"));
   REQUIRE(outcome.links_size() > 0);
