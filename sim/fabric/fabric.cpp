@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "sim/fabric/folding.hpp"
 
@@ -56,6 +57,31 @@ bool Fabric::crosses(RouteId route, LinkId link) const {
   const auto at = std::lower_bound(uses.begin(), uses.end(), link,
                                    [](const LinkWeight& use, LinkId id) { return use.link < id; });
   return at != uses.end() && at->link == link;
+}
+
+std::span<const LinkWeight> Fabric::links_of(RouteId route) const {
+  const std::vector<LinkWeight>& uses = routes_[route];
+  const auto caps = std::find_if(uses.begin(), uses.end(),
+                                 [&](const LinkWeight& use) { return use.link >= links_; });
+  return {uses.begin(), caps};
+}
+
+Nanos Fabric::alone(RouteId route, double bytes) const {
+  if (!(bytes > 0) || routes_[route].empty()) return 0;
+  BytesPerSec bound = std::numeric_limits<double>::infinity();
+  for (const LinkWeight& use : routes_[route]) {
+    bound = std::min(bound, capacities_[use.link] / use.weight);
+  }
+  if (!(bound > 0)) return -1;
+  const double time = bytes / bound * 1e9;
+  constexpr double kLatest = static_cast<double>(kEndOfTime);
+  return time < kLatest ? static_cast<Nanos>(std::nearbyint(time)) : kEndOfTime;
+}
+
+void Fabric::carry(RouteId route, double bytes) {
+  ++counters_.flows;
+  count_visits(1);
+  route_bytes_[route] += bytes;
 }
 
 void Fabric::keep(LinkId link) { kept_[link] = true; }

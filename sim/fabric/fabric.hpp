@@ -65,6 +65,8 @@ class Fabric {
   // weight (the sockets of one communicator, say).
   RouteId add_route(std::span<const LinkWeight> route, RateCap cap = {});
   [[nodiscard]] bool crosses(RouteId route, LinkId link) const;
+  // The links of the platform on a route, ascending.
+  [[nodiscard]] std::span<const LinkWeight> links_of(RouteId route) const;
   // Before run(): keeps a link a constraint of its own. Without it, links that carry the same
   // routes in the same proportion are folded into one (folding.hpp). Needed for set_capacity().
   void keep(LinkId link);
@@ -80,6 +82,11 @@ class Fabric {
   // Starts a flow of `bytes` (per unit of weight) now; on_flow_end(tag) when it is through. A flow
   // over a link that is down stands still until the link is up again.
   void start(RouteId route, double bytes, uint64_t tag);
+  // How long a flow takes that nothing else holds up; -1: for ever. For links that are not kept.
+  [[nodiscard]] Nanos alone(RouteId route, double bytes) const;
+  // Counts the bytes of a flow that was not started because its time is known: its links carry
+  // nothing else meanwhile.
+  void carry(RouteId route, double bytes);
   // From now on `link` has this capacity; 0 takes it down. The link must have been kept (else false
   // and nothing changes); flows in flight get their new shares at once.
   bool set_capacity(LinkId link, BytesPerSec capacity);

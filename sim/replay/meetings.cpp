@@ -127,7 +127,7 @@ class Arranger {
     std::vector<uint32_t> next(out_.calls_begin.begin(), out_.calls_begin.end() - 1);
     for (uint32_t r = 0; r < out_.meeting_of.size(); ++r) {
       for (uint32_t c = 0; c < out_.meeting_of[r].size(); ++c) {
-        out_.calls_of[next[out_.meeting_of[r][c]]++] = {r, c};
+        out_.calls_of[next[out_.meeting_of[r][c]]++] = {r, c, program_.ranks[r].call_op[c]};
       }
     }
   }
@@ -140,19 +140,22 @@ class Arranger {
 
 void note_arrival(Meeting& meeting, const Arrival& arrival, const traces::Call& call,
                   Bytes credit) {
-  if (meeting.arrived == 0) {
-    meeting.call = call;
-    meeting.first_arriver = arrival.rank;
-    meeting.first_arrival = meeting.last_arrival = arrival.when;
-  } else {
-    if (meeting.arrived == 1) meeting.second_arriver = arrival.rank;
+  if (meeting.arrived++ > 0) {
     const Agreement agreed = agreement(meeting.call, call, credit);
     meeting.mismatch |= agreed == Agreement::kNeverEnds;
     meeting.corrupt |= agreed == Agreement::kCorrupts;
   }
-  ++meeting.arrived;
-  meeting.first_arrival = std::min(meeting.first_arrival, arrival.when);
-  if (meeting.last_arriver == UINT32_MAX || arrival.when > meeting.last_arrival) {
+  // Members may be noted in any order: ranks run ahead of each other.
+  const auto before = [&](Nanos when, uint32_t rank) {
+    return arrival.when != when ? arrival.when < when : arrival.rank < rank;
+  };
+  if (meeting.first_arriver == UINT32_MAX || before(meeting.first_arrival, meeting.first_arriver)) {
+    meeting.call = call;
+    meeting.first_arrival = arrival.when;
+    meeting.first_arriver = arrival.rank;
+  }
+  if (meeting.last_arriver == UINT32_MAX || arrival.when > meeting.last_arrival ||
+      (arrival.when == meeting.last_arrival && arrival.rank < meeting.last_arriver)) {
     meeting.last_arrival = arrival.when;
     meeting.last_arriver = arrival.rank;
     meeting.last_op = arrival.op;

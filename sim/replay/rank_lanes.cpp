@@ -29,6 +29,9 @@ RankLanes::RankLanes(const RankProgram& program, std::vector<Nanos>& end, bool r
     for (OpId op : program.call_op) ++calls[lane_of(op)];
     for (OpId op : stops) ++calls[lane_of(op)];
   }
+  for (size_t c = 0; c < program.calls.size(); ++c) {
+    if (program.calls[c].group != 0) lanes_[lane_of(program.call_op[c])].grouped = true;
+  }
   for (uint32_t l = 0; l < lanes_.size(); ++l) {
     Lane& lane = lanes_[l];
     lane.cursor = program.lane_begin[l];
@@ -238,6 +241,12 @@ Nanos RankLanes::next_wake(Nanos now) const {
   return next;
 }
 
+Nanos RankLanes::freed(uint32_t l) const {
+  const Lane& lane = lanes_[l];
+  if (lane.grouped) return lane_free(program_, end_, l, lane.cursor);
+  return lane.cursor == program_.lane_begin[l] ? program_.begin : end_[lane.cursor - 1];
+}
+
 void RankLanes::take_back(uint32_t l, Nanos now) {
   Lane& lane = lanes_[l];
   const OpId begin = program_.lane_begin[l];
@@ -246,7 +255,7 @@ void RankLanes::take_back(uint32_t l, Nanos now) {
 
 void RankLanes::resume_at(uint32_t l, Nanos now) {
   Lane& lane = lanes_[l];
-  lane.free = lane_free(program_, end_, l, lane.cursor);
+  lane.free = freed(l);
   lane.state = State::kRunnable;
   const OpId op = lane.cursor;
   if (op == lane.last || stops_at(lane, op)) return;
@@ -301,7 +310,7 @@ void RankLanes::stop(Nanos now) {
     Lane& lane = lanes_[l];
     if (lane.rated || lane.state == State::kInCall) continue;
     take_back(l, now);
-    lane.free = lane_free(program_, end_, l, lane.cursor);
+    lane.free = freed(l);
   }
 }
 

@@ -83,7 +83,8 @@ class RankLanes {
     uint32_t open = 0;          // operations of the entered group that have not ended
     State state = State::kRunnable;
     bool rated = false;
-    bool back = false;  // while the rate changes: goes back to the present
+    bool grouped = false;  // some of its calls are of one group: they end in any order
+    bool back = false;     // while the rate changes: goes back to the present
   };
 
   bool advance_lane(uint32_t l, Nanos now, Nanos limit);
@@ -100,6 +101,8 @@ class RankLanes {
   }
   void find_stop(Lane& lane) const;
   [[nodiscard]] Nanos ready(OpId op, Nanos free) const;
+  // When what stands before the cursor had ended.
+  [[nodiscard]] Nanos freed(uint32_t l) const;
   // What would end after `now` has not; then the lane stands in the middle of what runs.
   void take_back(uint32_t l, Nanos now);
   void resume_at(uint32_t l, Nanos now);

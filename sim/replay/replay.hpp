@@ -46,9 +46,8 @@ struct Meeting {
   uint32_t first_arriver = UINT32_MAX;  // position in Program::ranks
   uint32_t expected = 0;                // members that are part of the program
   uint32_t arrived = 0;
-  uint32_t last_arriver = UINT32_MAX;    // position in Program::ranks
-  OpId last_op = 0;                      // its operation
-  uint32_t second_arriver = UINT32_MAX;  // send and recv: the other one
+  uint32_t last_arriver = UINT32_MAX;  // position in Program::ranks
+  OpId last_op = 0;                    // its operation
   Nanos first_arrival = 0;
   Nanos last_arrival = 0;
   Nanos end = -1;  // -1: never ended
@@ -59,10 +58,11 @@ struct Meeting {
   bool halted = false;    // a member stopped in the middle of it
 };
 
-// A call of a rank: positions in Program::ranks and RankProgram::calls.
+// A call of a rank: positions in Program::ranks and RankProgram::calls, and its operation.
 struct MeetingCall {
   uint32_t rank = 0;
   uint32_t call = 0;
+  OpId op = 0;
 };
 
 // What the replay leaves behind.

@@ -16,21 +16,24 @@ constexpr double kMemoryPasses = 3;
 class Declarer {
  public:
   Declarer(const traces::Program& program, const ReplayOptions& options, Fabric& fabric,
-           Replayed& out)
-      : program_(program), options_(options), fabric_(fabric), out_(out) {}
+           LinkUsers& users, Replayed& out)
+      : program_(program), options_(options), fabric_(fabric), users_(users), out_(out) {}
 
   Result<std::vector<DeclaredShape>> declare() {
     out_.shape_of.assign(out_.meetings.size(), UINT32_MAX);
-    std::map<std::tuple<uint32_t, int, Bytes, Bytes, int, int, int, uint32_t>, uint32_t> known;
+    // By communicator: large jobs have thousands of them, each with a few shapes.
+    std::vector<std::map<std::tuple<int, Bytes, Bytes, int, int, int, uint32_t>, uint32_t>> known(
+        program_.communicators.size());
     for (size_t id = 0; id < out_.meetings.size(); ++id) {
       if (out_.calls_begin[id] == out_.calls_begin[id + 1]) continue;
       const MeetingCall first = out_.calls_of[out_.calls_begin[id]];
       const traces::RankProgram& rank = program_.ranks[first.rank];
       const auto [call, member] = as_sent(rank.calls[first.call], rank.rank);
-      const auto key = std::make_tuple(call.communicator, static_cast<int>(call.collective),
-                                       call.bytes_in, call.bytes_out, static_cast<int>(call.dtype),
+      const auto key = std::make_tuple(static_cast<int>(call.collective), call.bytes_in,
+                                       call.bytes_out, static_cast<int>(call.dtype),
                                        static_cast<int>(call.reduction), call.peer, member);
-      const auto [at, fresh] = known.emplace(key, static_cast<uint32_t>(shapes_.size()));
+      const auto [at, fresh] =
+          known[call.communicator].emplace(key, static_cast<uint32_t>(shapes_.size()));
       out_.shape_of[id] = at->second;
       if (!fresh) continue;
       RH_TRY(const CallTraffic traffic, options_.traffic(call, member));
@@ -64,6 +67,7 @@ class Declarer {
   }
 
   RouteId route(const FlowLoad& flow, uint32_t communicator) {
+    users_.add(flow.links, communicator);
     return fabric_.add_route(flow.links, {flow.cap, uint64_t{flow.pair} << 32 | communicator});
   }
 
@@ -153,6 +157,7 @@ class Declarer {
   const traces::Program& program_;
   const ReplayOptions& options_;
   Fabric& fabric_;
+  LinkUsers& users_;
   Replayed& out_;
   std::vector<DeclaredShape> shapes_;
 };
@@ -178,8 +183,8 @@ Nanos crossing_since(const Replayed& replayed, std::span<const DeclaredShape> sh
 
 Result<std::vector<DeclaredShape>> declare_shapes(const traces::Program& program,
                                                   const ReplayOptions& options, Fabric& fabric,
-                                                  Replayed& out) {
-  return Declarer(program, options, fabric, out).declare();
+                                                  LinkUsers& users, Replayed& out) {
+  return Declarer(program, options, fabric, users, out).declare();
 }
 
 }  // namespace rehearse::sim

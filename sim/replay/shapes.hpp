@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/replay/link_users.hpp"
 #include "sim/replay/replay.hpp"
 
 namespace rehearse::sim {
@@ -30,6 +31,7 @@ struct DeclaredPlan {
 
 struct DeclaredShape {
   Nanos latency = 0;
+  Nanos alone = -1;  // how long its flows take where nothing can hold them up (private_calls.hpp)
   std::vector<std::pair<RouteId, double>> flows;
   std::vector<DeclaredHop> hops;  // rooted calls and pairs
   DeclaredPlan plan;              // empty: the flows stand for it
@@ -44,9 +46,10 @@ struct DeclaredShape {
 [[nodiscard]] Nanos crossing_since(const Replayed& replayed, std::span<const DeclaredShape> shapes,
                                    const Fabric& fabric, LinkId link);
 
-// Fills `shape_of` and `shapes` of `out`; `out.meetings` must be arranged.
+// Fills `shape_of` and `shapes` of `out`, and the links that calls use into `users`; `out.meetings` must be arranged.
 [[nodiscard]] Result<std::vector<DeclaredShape>> declare_shapes(const traces::Program& program,
                                                                 const ReplayOptions& options,
-                                                                Fabric& fabric, Replayed& out);
+                                                                Fabric& fabric, LinkUsers& users,
+                                                                Replayed& out);
 
 }  // namespace rehearse::sim

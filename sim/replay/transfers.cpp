@@ -16,7 +16,7 @@ uint64_t cap_owner(size_t rank, traces::Way way) {
 }  // namespace
 
 Result<Transfers> Transfers::declare(const traces::Program& program, const ReplayOptions& options,
-                                     Fabric& fabric, Replayed& out) {
+                                     Fabric& fabric, LinkUsers& users, Replayed& out) {
   Transfers made;
   made.declared_.resize(program.ranks.size());
   made.stops_.resize(program.ranks.size());
@@ -32,6 +32,7 @@ Result<Transfers> Transfers::declare(const traces::Program& program, const Repla
       declared.index = i;
       for (const FlowLoad& flow : traffic->flows) {
         const RateCap cap{flow.cap, cap_owner(r, transfers[i].way)};
+        users.add_others(flow.links);
         declared.flows.emplace_back(fabric.add_route(flow.links, cap), flow.bytes);
       }
       made.stops_[r].push_back(transfers[i].op);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/replay/link_users.hpp"
 #include "sim/replay/replay.hpp"
 
 namespace rehearse::sim {
@@ -16,9 +17,9 @@ class Transfers {
  public:
   Transfers() = default;
   // Asks `options.transfer` for each; those that take their recorded time are not stopped at. Fills
-  // `out.transfer_begin`.
+  // `out.transfer_begin` and `users`.
   static Result<Transfers> declare(const traces::Program& program, const ReplayOptions& options,
-                                   Fabric& fabric, Replayed& out);
+                                   Fabric& fabric, LinkUsers& users, Replayed& out);
 
   // Operations of a rank that stop their lane, ascending.
   [[nodiscard]] std::span<const OpId> stops(size_t rank) const { return stops_[rank]; }
