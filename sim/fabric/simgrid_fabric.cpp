@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fabric on SimGrid: every folded constraint is a link, every route a pair of pseudo-hosts
+// The fabric on SimGrid: every folded constraint is a link, every route an ordered pair of pseudo-hosts
 // joined by the links it uses (a link of weight w stands w times), every flow a communication
-// between them. No actors: completion callbacks and one timer at the earliest date asked for.
+// between them; n hosts make n(n - 1) pairs, so that thousands of routes need few. No actors:
+// completion callbacks and one timer at the earliest date asked for.
 //
 // What is switched off and why (SimGrid 3.32): TCP window limit and latency-weighted sharing (they
 // are not how RDMA shares), cross traffic (links here are one-way), the LV08 factors (CM02 has
@@ -22,8 +23,6 @@ namespace sg = simgrid::s4u;
 
 // SimGrid counts whole bytes; flows of a few bytes per ring need finer grains.
 constexpr double kGrain = 1024.0;
-// Routes per zone: a zone's table grows with the square of its hosts.
-constexpr size_t kRoutesPerZone = 32;
 
 class SimGridFabric final : public Fabric {
  public:
@@ -63,7 +62,6 @@ class SimGridFabric final : public Fabric {
     sg::Engine::set_config("network/TCP-gamma:0");
     sg::Engine::set_config("network/crosstraffic:0");
     sg::NetZone* root = sg::create_full_zone("root");
-    sg::NetZone* zone = nullptr;
     routes_ = &routes;
     links_.reserve(constraints.size());
     for (size_t c = 0; c < constraints.size(); ++c) {
@@ -72,22 +70,23 @@ class SimGridFabric final : public Fabric {
       const double capacity = down_[c] ? 1.0 : constraints[c].capacity * kGrain;
       links_.push_back(root->create_link("l" + std::to_string(c), capacity));
     }
+    size_t count = 2;
+    while (count * (count - 1) < routes.size()) ++count;
+    std::vector<sg::Host*> hosts;
+    for (size_t h = 0; h < count; ++h) {
+      hosts.push_back(root->create_host("h" + std::to_string(h), 1.0));
+    }
     for (size_t r = 0; r < routes.size(); ++r) {
-      if (r % kRoutesPerZone == 0) {
-        if (zone != nullptr) zone->seal();
-        zone = sg::create_full_zone("z" + std::to_string(r));
-        zone->set_parent(root);
-      }
-      sg::Host* from = zone->create_host("a" + std::to_string(r), 1.0);
-      sg::Host* to = zone->create_host("b" + std::to_string(r), 1.0);
+      const size_t first = r / (count - 1), second = r % (count - 1);
+      sg::Host* from = hosts[first];
+      sg::Host* to = hosts[second < first ? second : second + 1];
       std::vector<sg::LinkInRoute> path;
       for (const LinkWeight& use : routes[r].constraints) {
         for (uint32_t w = 0; w < use.weight; ++w) path.emplace_back(links_[use.link]);
       }
-      zone->add_route(from->get_netpoint(), to->get_netpoint(), nullptr, nullptr, path, false);
+      root->add_route(from->get_netpoint(), to->get_netpoint(), nullptr, nullptr, path, false);
       ends_.emplace_back(from, to);
     }
-    if (zone != nullptr) zone->seal();
     for (sg::Link* link : links_) link->seal();
     root->seal();
     engine_->seal_platform();
