@@ -180,6 +180,7 @@ void Fabric::halt(uint64_t mask, uint64_t bits) {
 
 void Fabric::find_demand(const std::vector<Constraint>& constraints) {
   std::vector<BytesPerSec> capacity;
+  capacity.reserve(constraints.size());
   for (const Constraint& constraint : constraints) capacity.push_back(constraint.capacity);
   std::vector<bool> changes(constraints.size(), false);
   for (const auto& [link, own] : own_constraint_) changes[own.first] = true;

@@ -64,7 +64,7 @@ class Search {
  private:
   [[nodiscard]] bool network() const { return !system_.nets.empty(); }
 
-  bool possible() const {
+  [[nodiscard]] bool possible() const {
     return best_.pattern != GraphPattern::kNvls || (system_.nvswitch != kNoDevice && cc_ >= 90);
   }
 
@@ -257,7 +257,8 @@ class Search {
       best_.channels[static_cast<size_t>(c)] =
           best_.channels[static_cast<size_t>(c - best_.n_channels)];
     }
-    const auto parts = static_cast<float>((wanted + best_.n_channels - 1) / best_.n_channels);
+    const int each = (wanted + best_.n_channels - 1) / best_.n_channels;
+    const auto parts = static_cast<float>(each);
     best_.intra /= parts;
     best_.inter /= parts;
     best_.n_channels = wanted;
