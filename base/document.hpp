@@ -18,11 +18,13 @@
 
 #include <google/protobuf/message.h>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.hpp"
 
@@ -45,6 +47,10 @@ using Catalogue = std::function<Result<std::unique_ptr<google::protobuf::Message
 [[nodiscard]] Result<void> read_document_file(const std::string& path,
                                               google::protobuf::Message& message,
                                               const Catalogue& catalogue = {});
+
+// The *.yaml files of a folder, by name; kMissingInput when it cannot be read.
+[[nodiscard]] Result<std::vector<std::filesystem::path>> yaml_files(
+    const std::filesystem::path& folder);
 
 // Assigns one value by path: `nodes[1].nics[*].bandwidth=100Gbps`.
 //   name          a field;  name.key      an entry of a map field (the key is the rest of the path)

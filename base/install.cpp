@@ -22,24 +22,45 @@ Result<fs::path> shipped(std::string_view path) {
               "set REHEARSE_HOME to the project's folder");
 }
 
-Result<fs::path> cache_folder() {
+namespace {
+
+// A folder of the user's: where the first variable says, below the second, or below the home folder.
+struct UserFolder {
+  const char* variable;
+  const char* xdg;
+  const char* below_home;
+  const char* what;
+};
+
+Result<fs::path> user_folder(const UserFolder& which) {
   fs::path folder;
-  if (const char* set = std::getenv("REHEARSE_CACHE"); set && *set) {
+  if (const char* set = std::getenv(which.variable); set && *set) {
     folder = set;
-  } else if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) {
+  } else if (const char* xdg = std::getenv(which.xdg); xdg && *xdg) {
     folder = fs::path(xdg) / "rehearse";
   } else if (const char* home = std::getenv("HOME"); home && *home) {
-    folder = fs::path(home) / ".cache" / "rehearse";
+    folder = fs::path(home) / which.below_home / "rehearse";
   } else {
-    folder = fs::temp_directory_path() / "rehearse-cache";
+    folder = fs::temp_directory_path() / (std::string("rehearse-") + which.what);
   }
   std::error_code ec;
   fs::create_directories(folder, ec);
   if (ec) {
-    return fail(Code::kIo, "cannot create the cache folder: " + ec.message(), folder.string(),
-                "set REHEARSE_CACHE to a folder that can be written");
+    return fail(
+        Code::kIo, std::string("cannot create the ") + which.what + " folder: " + ec.message(),
+        folder.string(), std::string("set ") + which.variable + " to a folder that can be written");
   }
   return folder;
+}
+
+}  // namespace
+
+Result<fs::path> cache_folder() {
+  return user_folder({"REHEARSE_CACHE", "XDG_CACHE_HOME", ".cache", "cache"});
+}
+
+Result<fs::path> state_folder() {
+  return user_folder({"REHEARSE_STATE", "XDG_STATE_HOME", ".local/state", "state"});
 }
 
 }  // namespace rehearse

@@ -17,4 +17,8 @@ namespace rehearse {
 // Created when absent.
 [[nodiscard]] Result<std::filesystem::path> cache_folder();
 
+// A folder for what should last from run to run (progress in labs): $REHEARSE_STATE, else the user's state folder.
+// Created when absent.
+[[nodiscard]] Result<std::filesystem::path> state_folder();
+
 }  // namespace rehearse

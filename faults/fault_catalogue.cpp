@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cctype>
 #include <set>
-#include <system_error>
 
 #include "base/atomic_file.hpp"
 #include "base/document.hpp"
@@ -15,6 +14,7 @@
 #include "faults/fault_use.hpp"
 #include "faults/placeholders.hpp"
 #include "faults/symptoms/classifier.hpp"
+#include "faults/two_documents.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -22,22 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMaxFileBytes = 1u << 20;
-
-// Byte where the line `---` between the two documents begins, or npos. One at the very top only
-// opens the first document.
-size_t find_separator(std::string_view text) {
-  bool content = false;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    std::string_view line = text.substr(begin, end - begin);
-    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())))
-      line.remove_suffix(1);
-    if (line == "---" && content) return begin;
-    content = content || (!line.empty() && line.front() != '#' && line != "---");
-    begin = end + 1;
-  }
-  return text.npos;
-}
 
 // The checks that go beyond the schema's types; each error points at the text it is about.
 class Check {
@@ -134,53 +118,16 @@ class Check {
   const std::string& file_;
 };
 
-// Values to check the second document with: defaults, and any node and GPU for a rank.
-std::map<std::string, std::string> stand_ins(const pb::Fault& fault) {
-  std::map<std::string, std::string> values;
-  for (const pb::Parameter& p : fault.parameters()) {
-    values[p.name()] = p.default_();
-    if (p.kind() == pb::Parameter::RANK) {
-      values[p.name() + ".node"] = "0";
-      values[p.name() + ".gpu"] = p.default_();
-    }
-    if (p.kind() == pb::Parameter::NODE) values[p.name() + ".name"] = "node";
-  }
-  return values;
-}
-
-Result<std::vector<fs::path>> files_in(const fs::path& folder) {
-  std::error_code ec;
-  std::vector<fs::path> files;
-  fs::directory_iterator entries(folder, ec);
-  for (; !ec && entries != fs::directory_iterator(); entries.increment(ec)) {
-    if (entries->path().extension() == ".yaml") files.push_back(entries->path());
-  }
-  if (ec) {
-    return fail(Code::kMissingInput, "cannot read the fault catalogue: " + ec.message(),
-                folder.string(), "give a folder of fault files (*.yaml)");
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 }  // namespace
 
 Result<FaultEntry> read_fault(std::string_view text, const std::string& file) {
   const Check check(text, file);
-  const size_t separator = find_separator(text);
-  if (separator == text.npos) {
-    return tl::unexpected(
-        check.error("", "no second document", "add a line `---` with patch and fixes below it"));
-  }
-  FaultEntry entry{.fault = {}, .file = file, .edits = {}};
-  if (auto read = read_document(text.substr(0, separator), file, entry.fault); !read) {
+  RH_TRY(TwoDocuments documents, split_documents(text, file, "patch and fixes"));
+  FaultEntry entry{.fault = {}, .file = file, .edits = std::move(documents.second)};
+  if (auto read = read_document(documents.first, file, entry.fault); !read) {
     return tl::unexpected(read.error());
   }
   if (const auto ok = check.head(entry.fault); !ok) return tl::unexpected(ok.error());
-  const std::string_view before = text.substr(0, separator);
-  entry.edits.assign(static_cast<size_t>(std::count(before.begin(), before.end(), '\n')) + 1, '\n');
-  const size_t line_end = text.find('\n', separator);
-  if (line_end != text.npos) entry.edits += text.substr(line_end + 1);
   RH_TRY(pb::FaultEdits edits, read_edits(entry, stand_ins(entry.fault), nullptr));
   if (edits.patch_size() == 0 && entry.fault.grade() != pb::Fault::BY_RULE) {
     return tl::unexpected(check.error("---", "no patch", "add `patch`: what the fault changes"));
@@ -198,7 +145,7 @@ Result<FaultEntry> read_fault(std::string_view text, const std::string& file) {
 Result<FaultCatalogue> FaultCatalogue::load(std::span<const fs::path> folders) {
   FaultCatalogue catalogue;
   for (const fs::path& folder : folders) {
-    RH_TRY(const std::vector<fs::path> files, files_in(folder));
+    RH_TRY(const std::vector<fs::path> files, yaml_files(folder));
     for (const fs::path& file : files) {
       RH_TRY(const std::string text, read_file(file, kMaxFileBytes));
       RH_TRY(FaultEntry entry, read_fault(text, file.string()));

@@ -141,16 +141,36 @@ Result<void> place(const FaultUse& use, const pb::Scenario& document,
 }
 
 Result<pb::FaultEdits> edits_of(const FaultUse& use, const pb::Scenario& document) {
+  RH_TRY(const auto values, values_in(use, document));
+  return read_edits(*use.entry, values, &document);
+}
+
+}  // namespace
+
+Result<std::map<std::string, std::string>> values_in(const FaultUse& use,
+                                                     const pb::Scenario& document) {
   std::map<std::string, std::string> values = use.values;
   if (auto placed = place(use, document, values); !placed) {
     Error error = std::move(placed).error();
     error.where = use.text();
     return tl::unexpected(std::move(error));
   }
-  return read_edits(*use.entry, values, &document);
+  return values;
 }
 
-}  // namespace
+// Any node and GPU for a rank.
+std::map<std::string, std::string> stand_ins(const pb::Fault& fault) {
+  std::map<std::string, std::string> values;
+  for (const pb::Parameter& p : fault.parameters()) {
+    values[p.name()] = p.default_();
+    if (p.kind() == Kind::RANK) {
+      values[p.name() + ".node"] = "0";
+      values[p.name() + ".gpu"] = p.default_();
+    }
+    if (p.kind() == Kind::NODE) values[p.name() + ".name"] = "node";
+  }
+  return values;
+}
 
 std::string FaultUse::text() const {
   std::string out = fault().id();

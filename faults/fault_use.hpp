@@ -31,6 +31,13 @@ struct FaultUse {
 // The same use with one parameter changed, checked as in parse_fault.
 [[nodiscard]] Result<FaultUse> with_value(FaultUse use, std::string_view name, std::string value);
 
+// What placeholders stand for in this (expanded) scenario: parameters, {rank.node}, {rank.gpu}, {node.name}. kUsage when
+// it has no such rank, node, GPU or NIC.
+[[nodiscard]] Result<std::map<std::string, std::string>> values_in(const FaultUse& use,
+                                                                   const pb::Scenario& document);
+// The same without a scenario, from defaults: enough to check a file's form.
+[[nodiscard]] std::map<std::string, std::string> stand_ins(const pb::Fault& fault);
+
 // The patches that inject the fault into this (expanded) scenario. kUsage when it has no such rank,
 // node, GPU or NIC.
 [[nodiscard]] Result<std::vector<pb::Patch>> patches_of(const FaultUse& use,

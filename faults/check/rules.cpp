@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <system_error>
 
 #include "base/atomic_file.hpp"
 #include "base/document.hpp"
@@ -84,21 +83,6 @@ Result<Rule> compile(const pb::CheckRule& text) {
   }
   if (auto known = check_names(names, *rule.each); !known) return tl::unexpected(known.error());
   return rule;
-}
-
-Result<std::vector<fs::path>> yaml_files(const fs::path& folder) {
-  std::error_code ec;
-  std::vector<fs::path> files;
-  fs::directory_iterator entries(folder, ec);
-  for (; !ec && entries != fs::directory_iterator(); entries.increment(ec)) {
-    if (entries->path().extension() == ".yaml") files.push_back(entries->path());
-  }
-  if (ec) {
-    return fail(Code::kMissingInput, "cannot read the rules: " + ec.message(), folder.string(),
-                "give a folder of rule files (*.yaml)");
-  }
-  std::sort(files.begin(), files.end());
-  return files;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "faults/check/check.hpp"
 #include "faults/check/files/collect.hpp"
-#include "faults/check/files/environment.hpp"
+#include "base/environment.hpp"
 #include "faults/check/files/launch_script.hpp"
 #include "faults/check/files/machine.hpp"
 

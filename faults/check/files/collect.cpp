@@ -10,7 +10,7 @@
 #include "base/document.hpp"
 #include "base/text.hpp"
 #include "faults/check/expression.hpp"
-#include "faults/check/files/environment.hpp"
+#include "base/environment.hpp"
 #include "faults/check/files/launch_script.hpp"
 #include "faults/check/files/machine.hpp"
 

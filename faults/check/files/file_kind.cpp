@@ -5,7 +5,7 @@
 
 #include "base/text.hpp"
 #include "faults/check/files/collect.hpp"
-#include "faults/check/files/environment.hpp"
+#include "base/environment.hpp"
 #include "platforms/import/import.hpp"
 
 namespace rehearse::faults {

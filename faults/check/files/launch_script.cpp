@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 #include "faults/check/expression.hpp"
-#include "faults/check/files/environment.hpp"
+#include "base/environment.hpp"
 
 namespace rehearse::faults {
 namespace {

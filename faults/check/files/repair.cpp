@@ -5,7 +5,7 @@
 
 #include "faults/check/check.hpp"
 #include "faults/check/files/collect.hpp"
-#include "faults/check/files/environment.hpp"
+#include "base/environment.hpp"
 
 namespace rehearse::faults {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "faults/check/files/environment.hpp"
+#include "base/environment.hpp"
 
 #include <algorithm>
 #include <cctype>
 
 #include "base/text.hpp"
 
-namespace rehearse::faults {
+namespace rehearse {
 namespace {
 
 std::string_view without_spaces(std::string_view text) {
@@ -148,4 +148,4 @@ std::string with_variable(const std::string& text, const std::string& name,
   return joined;
 }
 
-}  // namespace rehearse::faults
+}  // namespace rehearse

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace rehearse::faults {
+namespace rehearse {
 
 struct VariableLine {
   std::string name;
@@ -30,4 +30,4 @@ struct VariableLine {
 
 [[nodiscard]] bool is_environment_name(std::string_view name);
 
-}  // namespace rehearse::faults
+}  // namespace rehearse
