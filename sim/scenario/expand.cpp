@@ -85,6 +85,24 @@ Result<void> place_ranks(Scenario& scenario, const std::string& where) {
   return {};
 }
 
+// What a node's processes have in common becomes each rank's own, where the rank does not say otherwise.
+Result<void> spread_environments(pb::Launch& launch, const std::string& where) {
+  std::map<uint32_t, const pb::NodeLaunch*> nodes;
+  for (const pb::NodeLaunch& node : launch.nodes()) {
+    if (!nodes.emplace(node.node(), &node).second) {
+      return fail(Code::kBadInput, fmt::format("node {} is there twice", node.node()),
+                  where + ": launch.nodes", "give every node one entry");
+    }
+  }
+  for (pb::RankLaunch& rank : *launch.mutable_ranks()) {
+    const auto at = nodes.find(rank.node());
+    if (at == nodes.end()) continue;
+    for (const auto& [name, value] : at->second->env()) rank.mutable_env()->insert({name, value});
+  }
+  launch.clear_nodes();
+  return {};
+}
+
 void fill_launch(Scenario& scenario) {
   pb::Launch& launch = *scenario.document.mutable_launch();
   const pb::TraceHeader& header = scenario.trace->header;
@@ -128,6 +146,9 @@ Result<void> expand(Scenario& scenario, const std::string& where) {
     scenario.document.mutable_launch()->set_master_addr(platform.nodes(0).name());
   }
   if (auto placed = place_ranks(scenario, where); !placed) return placed;
+  if (auto spread = spread_environments(*scenario.document.mutable_launch(), where); !spread) {
+    return spread;
+  }
   return check_seats(scenario.document, where);
 }
 

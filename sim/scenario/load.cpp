@@ -4,15 +4,18 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "base/atomic_file.hpp"
 #include "base/document.hpp"
+#include "base/environment.hpp"
 #include "base/install.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "platforms/model/catalogue.hpp"
 #include "sim/scenario/expand.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/scenario/sealed.hpp"
 #include "sim/scenario/written.hpp"
 #include "traces/model/rtrace.hpp"
 #include "traces/synth/synth.hpp"
@@ -70,13 +73,35 @@ Result<fs::path> generated(const pb::Synth& wanted, Reporter& reporter) {
   return path;
 }
 
-Result<pb::Scenario> read_scenario(const fs::path& path) {
-  RH_TRY(platforms::PlatformCatalogue platforms, catalogue());
-  pb::Scenario document;
-  if (auto read = read_document_file(path.string(), document, platforms.resolver()); !read) {
-    return tl::unexpected(read.error());
+// `platform: cluster.yaml` is a file beside the scenario, any other name an entry of the catalogue.
+Catalogue resolver_beside(const fs::path& scenario, const platforms::PlatformCatalogue& platforms) {
+  return [folder = scenario.parent_path(), entries = platforms.resolver()](
+             const google::protobuf::Descriptor& type,
+             std::string_view id) -> Result<std::unique_ptr<google::protobuf::Message>> {
+    if (&type != pb::Platform::descriptor() || !id.ends_with(".yaml")) return entries(type, id);
+    auto platform = std::make_unique<pb::Platform>();
+    if (auto read = read_document_file((folder / id).string(), *platform, entries); !read) {
+      return tl::unexpected(read.error());
+    }
+    platform->clear_like();
+    return platform;
+  };
+}
+
+constexpr uint64_t kMaxEnvironmentBytes = 1u << 20;
+
+Result<void> read_environments(const fs::path& scenario, pb::Launch& launch) {
+  for (pb::NodeLaunch& node : *launch.mutable_nodes()) {
+    if (node.env_file().empty()) continue;
+    const fs::path file = scenario.parent_path() / node.env_file();
+    RH_TRY(const std::string text, read_file(file, kMaxEnvironmentBytes));
+    // The last assignment of a name counts, as in a shell.
+    std::map<std::string, std::string> variables;
+    for (VariableLine& line : read_environment(text)) variables[line.name] = std::move(line.value);
+    for (const auto& [name, value] : variables) node.mutable_env()->insert({name, value});
+    node.clear_env_file();
   }
-  return document;
+  return {};
 }
 
 Result<fs::path> find_trace(const pb::TraceSource& source, const fs::path& beside, int depth,
@@ -108,6 +133,16 @@ Result<fs::path> find_trace(const pb::TraceSource& source, const fs::path& besid
   return path;
 }
 
+// What is sealed acts and is not listed.
+Result<void> apply_sealed(Scenario& scenario, const std::string& where) {
+  RH_TRY(const std::vector<pb::Patch> patches, unseal(scenario.document.sealed(), where));
+  for (const pb::Patch& patch : patches) {
+    if (auto applied = apply(scenario, patch); !applied) return applied;
+  }
+  scenario.applied.clear();
+  return {};
+}
+
 Result<Scenario> finish(pb::Scenario document, const fs::path& where, const Assignments& written,
                         Reporter& reporter) {
   RH_TRY(const platforms::PlatformCatalogue platforms, catalogue());
@@ -128,6 +163,9 @@ Result<Scenario> finish(pb::Scenario document, const fs::path& where, const Assi
   if (auto expanded = expand(scenario, where.string()); !expanded) {
     return tl::unexpected(expanded.error());
   }
+  if (auto applied = apply_sealed(scenario, where.string()); !applied) {
+    return tl::unexpected(applied.error());
+  }
   const auto patches = scenario.document.patches();
   for (const pb::Patch& patch : patches) {
     if (auto applied = apply(scenario, patch); !applied) return tl::unexpected(applied.error());
@@ -136,6 +174,23 @@ Result<Scenario> finish(pb::Scenario document, const fs::path& where, const Assi
 }
 
 }  // namespace
+
+Result<pb::Scenario> read_scenario(const fs::path& file) {
+  RH_TRY(const platforms::PlatformCatalogue platforms, catalogue());
+  pb::Scenario document;
+  if (auto read = read_document_file(file.string(), document, resolver_beside(file, platforms));
+      !read) {
+    return tl::unexpected(read.error());
+  }
+  if (auto read = read_environments(file, *document.mutable_launch()); !read) {
+    return tl::unexpected(read.error());
+  }
+  return document;
+}
+
+Result<Scenario> load_scenario(pb::Scenario written, const fs::path& file, Reporter& reporter) {
+  return finish(std::move(written), file, {}, reporter);
+}
 
 Result<std::vector<ShippedScenario>> shipped_scenarios() {
   RH_TRY(fs::path folder, shipped(kFolder));

@@ -3,6 +3,7 @@
 // run goes through apply(); there is no other way in.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,7 +20,7 @@ namespace rehearse::sim {
 struct Scenario {
   pb::Scenario document;                       // expanded: one entry per node, GPU, NIC, rank
   std::shared_ptr<const traces::Trace> trace;  // shared by all variants of a study, never changed
-  std::string trace_file;                         // it was read from; empty: made in memory
+  std::string trace_file;                      // it was read from; empty: made in memory
   std::shared_ptr<const traces::Trace> recorded;  // as loaded, once it was generated anew
   std::vector<pb::Patch> transforms;              // patches that act on the program, in order
   std::vector<pb::Patch> timed;                   // patches that hold for an interval, in order
@@ -55,6 +56,12 @@ struct ShippedScenario {
 using Assignments = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] Result<Scenario> load_scenario(const std::string& what, const Assignments& written,
                                              Reporter& reporter);
+
+// The document of a scenario file as it is written, with the files that it names (platform, environments) read in;
+// not expanded. load_scenario takes it the rest of the way; `file` is where relative names start from.
+[[nodiscard]] Result<pb::Scenario> read_scenario(const std::filesystem::path& file);
+[[nodiscard]] Result<Scenario> load_scenario(pb::Scenario written,
+                                             const std::filesystem::path& file, Reporter& reporter);
 
 // A trace with defaults around it. `where` names it in errors and gives the scenario its name.
 [[nodiscard]] Result<Scenario> scenario_of(std::shared_ptr<const traces::Trace> trace,
