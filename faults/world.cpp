@@ -7,6 +7,17 @@
 #include "sim/simulate.hpp"
 
 namespace rehearse::faults {
+namespace {
+
+// A waiting rank does not know for whom it waits.
+void withhold_blame(pb::Outcome& outcome) {
+  outcome.clear_culprits();
+  outcome.clear_findings();
+  outcome.mutable_symptom()->clear_reasons();
+  for (pb::Wait& wait : *outcome.mutable_waits()) wait.clear_for_ranks();
+}
+
+}  // namespace
 
 Result<pb::Outcome> simulate_judged(const sim::Scenario& scenario, sim::Detail detail,
                                     const Rules& rules, Reporter& reporter) {
@@ -22,6 +33,7 @@ void observe(const sim::Scenario& scenario, const Rules& rules, const pb::StepTi
   outcome.set_schema("rehearse.outcome/1");
   outcome.set_version(version());
   *outcome.mutable_symptom() = classify(outcome);
+  if (scenario.document.blind()) withhold_blame(outcome);
 }
 
 World simulated_world(Reporter& reporter) {

@@ -24,7 +24,7 @@ struct World {
                                                   const Rules& rules, Reporter& reporter);
 
 // Completes an outcome that was just simulated: what the static check says of the run, the step times it is compared
-// with (null: none), schema, version and the symptom.
+// with (null: none), schema, version and the symptom. Of a blind scenario who is to blame, and why, is left out.
 void observe(const sim::Scenario& scenario, const Rules& rules, const pb::StepTimes* baseline,
              pb::Outcome& outcome);
 
