@@ -26,6 +26,7 @@ const std::vector<Verb>& verbs() {
       faults_verb(),
       diagnose_verb(),
       fix_verb(),
+      learn_verb(),
       sweep_verb(),
       serve_verb(),
       calibrate_verb(),

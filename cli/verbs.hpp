@@ -19,6 +19,7 @@ Verb fix_verb();
 Verb help_verb();
 Verb import_verb();
 Verb inspect_verb();
+Verb learn_verb();
 Verb man_verb();
 Verb nccl_verb();
 Verb platforms_verb();

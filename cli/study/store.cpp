@@ -12,6 +12,7 @@
 #include "base/atomic_file.hpp"
 #include "base/document.hpp"
 #include "base/version.hpp"
+#include "cli/csv.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -48,32 +49,21 @@ std::optional<Row> read_row(const fs::path& path) {
   return *row;
 }
 
-// A cell of a CSV file.
-std::string cell(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
-}
-
 std::string csv_of(const Plan& plan, const std::vector<Row>& rows, const Goal& goal) {
   std::string out = "point";
-  for (const std::string& column : plan.columns()) out += "," + cell(column);
+  for (const std::string& column : plan.columns()) out += "," + csv_cell(column);
   out += ",verdict,symptom";
   for (const std::string& metric : metric_names()) out += "," + metric;
   out += ",feasible,failed\n";
   for (size_t p = 0; p < rows.size(); ++p) {
     const Row& row = rows[p];
     out += std::to_string(p);
-    for (const std::string& label : plan.labels(p)) out += "," + cell(label);
+    for (const std::string& label : plan.labels(p)) out += "," + csv_cell(label);
     out += "," + row.verdict + "," + row.symptom;
     for (size_t m = 0; m < metric_names().size(); ++m) {
       out += row.failed ? "," : fmt::format(",{}", static_cast<int64_t>(row.figures[m]));
     }
-    out += fmt::format(",{},{}\n", goal.feasible(row) ? "yes" : "no", cell(row.reason));
+    out += fmt::format(",{},{}\n", goal.feasible(row) ? "yes" : "no", csv_cell(row.reason));
   }
   return out;
 }
