@@ -102,7 +102,7 @@ std::string subtitle(const Report& report) {
                      first.synthetic() ? "synthetic" : "recorded");
 }
 
-constexpr size_t kEntries = 120'000;  // of the timelines of all runs together
+constexpr size_t kEntries = 200'000;  // of the timelines of all runs together
 constexpr size_t kRanksInDetail = 8;
 
 void share_room(Report& report) {

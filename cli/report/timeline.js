@@ -391,7 +391,9 @@
       if (!what) {
         const left = someCoarse ? ` Of ${ranks.length - fine.length} ranks only GPU lanes are here, with operations closer than ${rehearse.duration(coarsest)} drawn as one; rehearse run --perfetto writes them all.` : '';
         const fineness = !someCoarse && coarsest > 0 ? ` Operations closer than ${rehearse.duration(coarsest)} are drawn as one.` : '';
-        chosenBox.append(`${rehearse.count(run.operations || entries)} operations on ${ranks.length} ranks.${left}${fineness} Nothing is selected.`);
+        const hostless = someCoarse ? 0 : ranks.filter((rank) => rank.lanes.some((lane) => isHost(lane) && !lane.start.length && lane.resolution)).length;
+        const hosts = hostless ? ` Host threads of ${hostless} ranks are left out.` : '';
+        chosenBox.append(`${rehearse.count(run.operations || entries)} operations on ${ranks.length} ranks.${left}${fineness}${hosts} Nothing is selected.`);
       } else {
         const {title, rows: lines} = facts(what);
         rehearse.element(chosenBox, 'b', {}, rehearse.clip(title, 300));

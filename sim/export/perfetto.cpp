@@ -31,6 +31,7 @@ class PerfettoFile {
     pf::TracePacket packet;
     packet.set_sequence_flags(kNamesBegin);
     pf::InternedData& interned = *packet.mutable_interned_data();
+    category_.reserve(static_cast<size_t>(timeline_.names_size()));
     for (int i = 0; i < timeline_.names_size(); ++i) {
       pf::EventName& name = *interned.add_event_names();
       name.set_iid(static_cast<uint64_t>(i) + 1);
@@ -103,7 +104,7 @@ class PerfettoFile {
   }
 
  private:
-  std::string kind(int name) const {
+  [[nodiscard]] std::string kind(int name) const {
     return name < timeline_.kinds_size() ? timeline_.kinds(name) : "operation";
   }
 

@@ -53,6 +53,7 @@ Result<void> write_chrome(const pb::Timeline& timeline, const pb::Outcome& outco
       traces::json_string(outcome.scenario()));
   const char* separator = "";
   std::vector<std::string> names;  // as JSON
+  names.reserve(static_cast<size_t>(timeline.names_size()));
   for (int i = 0; i < timeline.names_size(); ++i) {
     const std::string& name = timeline.names(i);
     names.push_back(traces::json_string(
@@ -95,6 +96,7 @@ Result<void> write_chrome(const pb::Timeline& timeline, const pb::Outcome& outco
 Result<void> write_csv(const pb::Timeline& timeline, AtomicFile& out) {
   std::string text = "rank,lane,start_ns,duration_ns,kind,name,communicator,sequence\n";
   std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(timeline.names_size()));
   for (const std::string& name : timeline.names()) names.push_back(cell(name));
   for (const pb::RankTimeline& rank : timeline.ranks()) {
     for (const pb::LaneTimeline& lane : rank.lanes()) {

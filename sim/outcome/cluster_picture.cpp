@@ -89,6 +89,7 @@ void fill_cluster(const Scenario& scenario, const Evidence& evidence, pb::Cluste
     used.resize(kLinksDrawn);
   }
   std::vector<LinkId> drawn;
+  drawn.reserve(used.size());
   for (const auto& [share, link] : used) drawn.push_back(link);
   LinkTraffic traffic(evidence);
   const auto slices = use_over_time(traffic, evidence.replayed.end_time, drawn, kPictureSlices);

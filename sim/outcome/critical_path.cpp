@@ -35,6 +35,7 @@ bool same_group(const RankProgram& rank, OpId a, OpId b) {
 void fill(const std::map<std::string, Nanos>& blame, Nanos length,
           google::protobuf::RepeatedPtrField<pb::Blame>& out) {
   std::vector<std::pair<Nanos, std::string>> rows;
+  rows.reserve(blame.size());
   for (const auto& [name, time] : blame) rows.emplace_back(time, name);
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second < b.second;

@@ -168,7 +168,9 @@ pb::Timeline overview(const pb::Timeline& whole, const OverviewOptions& options)
   }
   const bool fits = resolution_for(all, options.entries, length) == 0;
   const Nanos fine = fits ? 0 : resolution_for(detailed, options.entries / 2, length);
-  const Nanos coarse = fits ? 0 : resolution_for(others, options.entries / 2, length);
+  // Never finer than those that were asked for, whose host threads take room too.
+  const Nanos coarse =
+      fits ? 0 : std::max(fine, resolution_for(others, options.entries / 2, length));
   pb::Timeline out;
   out.set_schema(whole.schema());
   *out.mutable_names() = whole.names();

@@ -33,6 +33,7 @@ void fill_links(const Evidence& evidence, pb::Outcome& out) {
     row.set_utilisation(share);
   }
   std::vector<LinkId> shown;
+  shown.reserve(used.size());
   for (const auto& [share, link] : used) shown.push_back(link);
   const auto slices = use_over_time(traffic, evidence.replayed.end_time, shown, kSlices);
   for (size_t i = 0; i < slices.size(); ++i) {

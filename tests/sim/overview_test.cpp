@@ -105,6 +105,15 @@ TEST_CASE("an overview of an overview still knows every operation", "[sim][overv
   CHECK(kept.entries < sums_of(once.ranks(5).lanes(1)).entries);
 }
 
+TEST_CASE("ranks that were not asked for are never finer than those that were", "[sim][overview]") {
+  // Half of the ranks, with their host threads, are more than the other half's streams.
+  const pb::Timeline small =
+      overview(timeline_of(8, 1000), {.entries = 9000, .in_detail = {0, 1, 2, 3}});
+  const Nanos asked = small.ranks(0).lanes(1).resolution_ns();
+  CHECK(asked > 0);
+  CHECK(small.ranks(7).lanes(1).resolution_ns() >= asked);
+}
+
 TEST_CASE("columns of unequal length end with the shortest", "[sim][overview]") {
   pb::LaneTimeline lane;
   lane.add_start(5);

@@ -65,6 +65,7 @@ std::string facts(const Inspection& in) {
   line("job", in.header.job());
   if (in.steps.longest.size() >= 3) {
     std::vector<double> steps;
+    steps.reserve(in.steps.longest.size());
     for (const auto& [number, longest] : in.steps.longest)
       steps.push_back(static_cast<double>(longest));
     const auto [least, most] = std::minmax_element(steps.begin(), steps.end());
