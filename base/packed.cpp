@@ -31,11 +31,11 @@ std::string to_base64(std::string_view bytes) {
 
 // False when the text is not base64.
 bool from_base64(std::string_view text, std::string& out) {
-  static const std::array<int8_t, 256> kValues = [] {
-    std::array<int8_t, 256> values{};
+  static const std::array<int16_t, 256> kValues = [] {
+    std::array<int16_t, 256> values{};
     values.fill(-1);
     for (size_t i = 0; i < kDigits.size(); ++i) {
-      values[static_cast<unsigned char>(kDigits[i])] = static_cast<int8_t>(i);
+      values[static_cast<unsigned char>(kDigits[i])] = static_cast<int16_t>(i);
     }
     return values;
   }();

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
@@ -18,7 +19,6 @@
 
 namespace rehearse::cli {
 namespace {
-namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kCausesRepaired = 3;
@@ -53,7 +53,7 @@ void add_replay_error(const sim::Scenario& recorded, Reporter& reporter, Report&
   if (errors.empty()) return;
   const auto at = [&](double share) {
     const auto last = static_cast<double>(errors.size() - 1);
-    return fmt::format("{:.1f} %", 100 * errors[static_cast<size_t>(share * last + 0.5)]);
+    return fmt::format("{:.1f} %", 100 * errors[static_cast<size_t>(std::lround(share * last))]);
   };
   report.checks.push_back({.what = "step time of each rank, this job replayed as recorded",
                            .target = "",
