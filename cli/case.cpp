@@ -4,28 +4,20 @@
 #include "base/document.hpp"
 #include "cli/report/documents.hpp"
 #include "cli/scenario_options.hpp"
+#include "faults/diagnose/observable.hpp"
 #include "faults/world.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::cli {
-namespace {
+Result<Case> load_case(Context& context) { return load_case(context, context.inputs().front()); }
 
-// A diagnosis must not know the answer.
-void hide_injected(pb::Outcome& outcome) {
-  outcome.clear_patches();
-  outcome.clear_symptom();
-}
-
-}  // namespace
-
-Result<Case> load_case(Context& context) {
+Result<Case> load_case(Context& context, const std::string& input) {
   RH_TRY(faults::FaultCatalogue catalogue, fault_catalogue(context.arguments()));
   Case what{.catalogue = std::move(catalogue),
             .healthy = {},
             .baseline = {},
             .broken = {},
             .evidence = {}};
-  const std::string& input = context.inputs().front();
   const bool observed = input.ends_with(".json");
   std::string scenario = input;
   if (observed) {
@@ -48,16 +40,18 @@ Result<Case> load_case(Context& context) {
     what.broken = std::move(edited.changed);
     RH_TRY(what.evidence, faults::simulated_world(context.reporter()).simulate(*what.broken));
   }
+  what.evidence = faults::observable(what.evidence);
   *what.evidence.mutable_baseline_step_time_ns() = what.baseline.step_time_ns();
-  hide_injected(what.evidence);
   return what;
 }
 
 Result<pb::Diagnosis> diagnose(const Case& what, Context& context) {
+  RH_TRY(const faults::FaultClasses classes, faults::FaultClasses::load_shipped());
   return faults::diagnose({.evidence = what.evidence,
                            .healthy = what.healthy,
                            .configured = what.broken ? &what.broken->document.launch() : nullptr,
-                           .baseline = &what.baseline},
+                           .baseline = &what.baseline,
+                           .classes = &classes},
                           what.catalogue, faults::simulated_world(context.reporter()));
 }
 

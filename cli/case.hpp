@@ -23,8 +23,10 @@ struct Case {
   pb::Outcome evidence;
 };
 
-// The input is a scenario with --set, --fault or --patch, which is simulated, or an outcome
+// `input` is a scenario with --set, --fault or --patch, which is simulated, or an outcome
 // (`rehearse run --json`), whose scenario is --scenario or the one it names.
+[[nodiscard]] Result<Case> load_case(Context& context, const std::string& input);
+// The same of the first input.
 [[nodiscard]] Result<Case> load_case(Context& context);
 
 [[nodiscard]] Result<pb::Diagnosis> diagnose(const Case& what, Context& context);

@@ -6,10 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/document.hpp"
+#include "base/text.hpp"
 #include "cli/case.hpp"
+#include "cli/evidence_input.hpp"
 #include "cli/scenario_options.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
+#include "faults/diagnose/logs.hpp"
+#include "faults/diagnose/recorders.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -26,7 +30,9 @@ std::string headline_of(const pb::Diagnosis& diagnosis) {
   if (diagnosis.symptom().id() == "healthy") return symptom;
   if (diagnosis.causes_size() == 0) return symptom + ": no fault of the catalogue explains this";
   const pb::Cause& best = diagnosis.causes(0);
-  return fmt::format("{}: {} ({}), score {}", symptom, best.name(), best.use(), score_of(best));
+  return fmt::format("{}: {}{} ({}), score {}", symptom,
+                     diagnosis.unknown() ? "unknown cause; nearest in the catalogue is " : "",
+                     best.name(), best.use(), score_of(best));
 }
 
 std::string text_of(const pb::Diagnosis& diagnosis, const Terminal& terminal) {
@@ -35,8 +41,14 @@ std::string text_of(const pb::Diagnosis& diagnosis, const Terminal& terminal) {
     out += "  seen:    " + reason + "\n";
   if (diagnosis.causes_size() == 0) return out;
   const pb::Cause& best = diagnosis.causes(0);
+  if (best.alike_size() > 0) {
+    const std::vector<std::string> alike(best.alike().begin(), best.alike().end());
+    out += "  alike:   " + join_words(alike) + "\n";
+  }
   for (const std::string& text : best.evidence()) out += "  for:     " + text + "\n";
   for (const std::string& text : best.against()) out += "  against: " + text + "\n";
+  if (!diagnosis.straggler().empty()) out += "  late:    " + diagnosis.straggler() + "\n";
+  for (const std::string& text : diagnosis.collect_next()) out += "  collect: " + text + "\n";
   if (diagnosis.causes_size() > 1) {
     Table others({{"also tried", Align::kLeft}, {"score", Align::kRight}, {"what", Align::kLeft}});
     for (int i = 1; i < diagnosis.causes_size(); ++i) {
@@ -48,9 +60,35 @@ std::string text_of(const pb::Diagnosis& diagnosis, const Terminal& terminal) {
   return out + fmt::format("\n{} runs simulated\n", diagnosis.simulations());
 }
 
+// What dumps of the same job say of the ranks that the causes name.
+void add_recorders(const EvidenceInput& input, pb::Diagnosis& diagnosis) {
+  const auto blamed = faults::compare_recorders(input.recorders);
+  for (pb::Cause& cause : *diagnosis.mutable_causes()) {
+    for (const faults::Diverging& row : blamed) {
+      const bool named = std::any_of(
+          cause.culprits().begin(), cause.culprits().end(),
+          [&](const auto& culprit) { return culprit.has_rank() && culprit.rank() == row.rank; });
+      std::string text = fmt::format("flight recorder: rank {} {}", row.rank, row.why);
+      *(named ? cause.add_evidence() : cause.add_against()) = std::move(text);
+    }
+  }
+}
+
+Result<pb::Diagnosis> diagnosis_of(const EvidenceInput& input, Context& context) {
+  if (!input.main.empty()) {
+    RH_TRY(const Case what, load_case(context, input.main));
+    RH_TRY(pb::Diagnosis diagnosis, diagnose(what, context));
+    add_recorders(input, diagnosis);
+    return diagnosis;
+  }
+  RH_TRY(const faults::FaultCatalogue catalogue, fault_catalogue(context.arguments()));
+  if (input.recorders.empty()) return faults::diagnose_logs(input.logs, catalogue);
+  return faults::diagnose_recorders(input.recorders, catalogue);
+}
+
 Result<int> run_diagnose(Context& context) {
-  RH_TRY(const Case what, load_case(context));
-  RH_TRY(const pb::Diagnosis diagnosis, diagnose(what, context));
+  RH_TRY(const EvidenceInput input, sort_inputs(context));
+  RH_TRY(const pb::Diagnosis diagnosis, diagnosis_of(input, context));
   const auto done = context.json()
                         ? context.print(to_json(diagnosis))
                         : context.print(std::string_view(text_of(diagnosis, context.terminal())));
@@ -65,12 +103,17 @@ Verb diagnose_verb() {
   verb.name = "diagnose";
   verb.summary = "find the cause of a slow, hanging or failing run";
   verb.details =
-      "Takes a scenario with edits, which is simulated, or an outcome (`run --json`). Faults of "
-      "the catalogue "
-      "that fit the symptom are simulated in the healthy scenario and compared with what was seen; "
-      "what was "
-      "injected is not looked at, the launch configuration is. Exit code 1: something is wrong.";
-  verb.positionals = {{"SCENARIO|OUTCOME", "a scenario, or an outcome (.json)", Count::kOne, {}}};
+      "Takes a scenario with edits, which is simulated, an outcome (`run --json`), flight recorder "
+      "dumps and "
+      "NCCL logs (files, or the folder of a job), or a scenario or outcome with dumps beside it. "
+      "Faults of the "
+      "catalogue that fit the symptom are simulated in the healthy scenario and compared with what "
+      "was seen; what "
+      "was injected is not looked at, the launch configuration is. Dumps and logs alone are judged "
+      "by rules. Exit "
+      "code 1: something is wrong.";
+  verb.positionals = {
+      {"EVIDENCE", "a scenario, an outcome (.json), dumps and logs", Count::kSome, {}}};
   verb.options = [](po::options_description& options) {
     add_scenario_options(options);
     options.add_options()("scenario", po::value<std::string>()->value_name("SCENARIO"),

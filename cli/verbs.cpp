@@ -27,6 +27,7 @@ const std::vector<Verb>& verbs() {
       diagnose_verb(),
       fix_verb(),
       learn_verb(),
+      campaign_verb(),
       sweep_verb(),
       serve_verb(),
       calibrate_verb(),

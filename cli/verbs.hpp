@@ -26,6 +26,7 @@ Verb platforms_verb();
 Verb report_verb();
 Verb run_verb();
 Verb serve_verb();
+Verb campaign_verb();
 Verb sweep_verb();
 Verb synth_verb();
 Verb calibrate_verb();

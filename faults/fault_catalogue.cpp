@@ -107,6 +107,20 @@ class Check {
       return refuse(fmt::format("default of '{}': {}", p.name(), parsed.error().what),
                     parsed.error().fix);
     }
+    std::vector<std::string> usual(p.usual().begin(), p.usual().end());
+    for (const std::string* end : {&p.usual_from(), &p.usual_to()}) {
+      if (!end->empty()) usual.push_back(*end);
+    }
+    for (const std::string& value : usual) {
+      if (const auto parsed = parse_value(p, value); !parsed) {
+        return refuse(fmt::format("usual value of '{}': {}", p.name(), parsed.error().what),
+                      parsed.error().fix);
+      }
+    }
+    if (p.usual_from().empty() != p.usual_to().empty()) {
+      return refuse(fmt::format("'{}' has one end of its usual values", p.name()),
+                    "give both `usual-from` and `usual-to`");
+    }
     if (p.strength() && (p.at_least().empty() || p.at_most().empty())) {
       return refuse(fmt::format("strength '{}' needs bounds", p.name()),
                     "add `at-least` and `at-most`");

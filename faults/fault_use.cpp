@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "base/document.hpp"
 #include "base/text.hpp"
@@ -59,6 +60,11 @@ Result<double> plain_text(std::string_view text) {
   return 0.0;
 }
 
+Result<double> ranks_text(std::string_view text) {
+  if (auto ranks = parse_ranks(text); !ranks) return tl::unexpected(ranks.error());
+  return 0.0;
+}
+
 Result<double> parse_kind(const pb::Parameter& parameter, std::string_view text) {
   switch (parameter.kind()) {
     case Kind::RANK:
@@ -68,15 +74,20 @@ Result<double> parse_kind(const pb::Parameter& parameter, std::string_view text)
     case Kind::COLLECTIVE:
       return plain_number<uint32_t>(text, "a whole number from 0");
     case Kind::COUNT:
+    case Kind::STEP:
       return plain_number<int64_t>(text, "a whole number");
     case Kind::NUMBER:
+    case Kind::SIZE_RATIO:
       return plain_number<double>(text, "a number");
     case Kind::BYTES:
       return widened(parse_bytes(text));
     case Kind::DURATION:
+    case Kind::MOMENT:
       return widened(parse_duration(text));
     case Kind::BANDWIDTH:
       return widened(parse_bandwidth(text));
+    case Kind::RANKS:
+      return ranks_text(text);
     default:
       return plain_text(text);
   }
@@ -172,6 +183,25 @@ std::map<std::string, std::string> stand_ins(const pb::Fault& fault) {
   return values;
 }
 
+Result<std::vector<uint32_t>> parse_ranks(std::string_view text) {
+  std::set<uint32_t> out;
+  for (const std::string& part : split(text, ',')) {
+    uint32_t first = 0;
+    const char* end = part.data() + part.size();
+    auto read = std::from_chars(part.data(), end, first);
+    uint32_t last = first;
+    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-') {
+      read = std::from_chars(read.ptr + 1, end, last);
+    }
+    if (read.ec != std::errc() || read.ptr != end || last < first || last > kMostRanks) {
+      return fail(Code::kUsage, fmt::format("{} is not a range of ranks", in_quotes(part)), {},
+                  "write 0-7,16");
+    }
+    for (uint32_t rank = first; rank <= last; ++rank) out.insert(rank);
+  }
+  return std::vector<uint32_t>(out.begin(), out.end());
+}
+
 std::string FaultUse::text() const {
   std::string out = fault().id();
   char separator = ':';
@@ -210,8 +240,10 @@ std::string format_value(const pb::Parameter& parameter, double value) {
     case Kind::BYTES:
       return fmt::format("{:.0f}B", value);
     case Kind::DURATION:
+    case Kind::MOMENT:
       return fmt::format("{:.0f}ns", value);
     case Kind::NUMBER:
+    case Kind::SIZE_RATIO:
       return fmt::format("{:.4g}", value);
     default:
       return fmt::format("{:.0f}", value);
@@ -252,7 +284,16 @@ Result<FaultUse> parse_fault(std::string_view text, const FaultCatalogue& catalo
   RH_TRY(auto entry, catalogue.find(text.substr(0, colon)));
   FaultUse use = with_defaults(std::move(entry));
   if (colon == text.npos) return use;
-  for (const std::string& part : split(text.substr(colon + 1), ',')) {
+  std::vector<std::string> settings;
+  for (std::string& part : split(text.substr(colon + 1), ',')) {
+    // A list of ranks has commas of its own: "ranks=0-7,16".
+    if (part.find('=') == part.npos && !settings.empty()) {
+      settings.back() += "," + part;
+    } else {
+      settings.push_back(std::move(part));
+    }
+  }
+  for (const std::string& part : settings) {
     const size_t equals = part.find('=');
     if (equals == part.npos) {
       return fail(Code::kUsage, fmt::format("'{}' is not key=value", part), std::string(text),

@@ -52,6 +52,10 @@ struct FaultUse {
 // The reverse for kinds that are quantities; whole numbers are rounded.
 [[nodiscard]] std::string format_value(const pb::Parameter& parameter, double value);
 
+// "0-7,16" as numbers, rising. kUsage for anything else and for numbers above kMostRanks.
+[[nodiscard]] Result<std::vector<uint32_t>> parse_ranks(std::string_view text);
+constexpr uint32_t kMostRanks = 1u << 20;
+
 // Reads the second document of a catalogue file with the given placeholder values.
 [[nodiscard]] Result<pb::FaultEdits> read_edits(const FaultEntry& entry,
                                                 const std::map<std::string, std::string>& values,

@@ -5,9 +5,13 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "base/document.hpp"
+#include "base/text.hpp"
+#include "faults/diagnose/mechanism.hpp"
+#include "faults/diagnose/observable.hpp"
 #include "faults/diagnose/suspects.hpp"
 
 namespace rehearse::faults {
@@ -15,10 +19,10 @@ namespace {
 
 using google::protobuf::util::MessageDifferencer;
 using Kinds = pb::Parameter;
+using Device = std::pair<uint32_t, uint32_t>;
 
-constexpr std::string_view kLaunch = "launch.";
-constexpr std::string_view kJobEnv = "launch.env.";
 constexpr size_t kNodesTried = 8;
+constexpr std::array kFirstCalls = {"0", "1", "3", "7", "15"};
 
 struct Placed {
   FaultUse use;
@@ -33,7 +37,7 @@ std::optional<uint32_t> node_in(const FaultUse& use) {
   return std::nullopt;
 }
 
-std::vector<std::string> devices_on(const std::set<std::pair<uint32_t, uint32_t>>& devices,
+std::vector<std::string> devices_on(const std::vector<Device>& devices,
                                     std::optional<uint32_t> node) {
   std::vector<std::string> out;
   for (const auto& [n, index] : devices) {
@@ -42,8 +46,8 @@ std::vector<std::string> devices_on(const std::set<std::pair<uint32_t, uint32_t>
   return out;
 }
 
-template <typename Set>
-std::vector<std::string> texts(const Set& values) {
+template <typename List>
+std::vector<std::string> texts(const List& values) {
   std::vector<std::string> out;
   out.reserve(values.size());
   for (const auto& value : values) out.push_back(fmt::format("{}", value));
@@ -63,10 +67,29 @@ std::vector<std::string> suggested(const pb::Parameter& p, const FaultUse& use,
     case Kinds::NIC:
       return devices_on(suspects.nics, node_in(use));
     case Kinds::LINK:
-      return texts(suspects.links);
-    case Kinds::COLLECTIVE:
-      if (suspects.sequence && *suspects.sequence >= 0) return {std::to_string(*suspects.sequence)};
+      return suspects.links;
+    case Kinds::RANKS:
+      return suspects.groups;
+    case Kinds::MOMENT:
+      if (suspects.moment) return {fmt::format("{}ns", *suspects.moment)};
       return {};
+    case Kinds::STEP:
+      if (suspects.steps) return {std::to_string(*suspects.steps)};
+      return {};
+    case Kinds::SIZE_RATIO:
+      if (suspects.size_ratio) return {fmt::format("{:.4g}", *suspects.size_ratio)};
+      return {};
+    case Kinds::COLLECTIVE: {
+      // Evidence counts calls per communicator, programs count all: the first few are tried too.
+      std::vector<std::string> out;
+      if (suspects.sequence && *suspects.sequence >= 0) {
+        out.push_back(std::to_string(*suspects.sequence));
+      }
+      for (const char* nth : kFirstCalls) {
+        if (out.empty() || out.front() != nth) out.emplace_back(nth);
+      }
+      return out;
+    }
     default:
       return {};
   }
@@ -99,7 +122,7 @@ std::vector<Placed> placements(const std::shared_ptr<const FaultEntry>& entry,
       for (const std::string& value : values_to_try(p, likely, healthy)) {
         const bool suspected = std::find(likely.begin(), likely.end(), value) != likely.end();
         auto use = with_value(placed.use, p.name(), value);
-        if (!use || next.size() >= kPlacesPerFault) continue;
+        if (!use || next.size() >= 4 * kPlacesPerFault) continue;
         next.push_back({std::move(*use), placed.suspected || suspected});
       }
     }
@@ -108,20 +131,61 @@ std::vector<Placed> placements(const std::shared_ptr<const FaultEntry>& entry,
   return all;
 }
 
-// Takes over values of job variables that the configuration shows (NCCL_MAX_NCHANNELS=2).
-FaultUse adopt_configured(FaultUse use, const pb::Launch& configured, const pb::Scenario& healthy) {
+using Assigned = std::map<std::string, std::string>;
+
+Assigned assignments(const FaultUse& use, const pb::Scenario& healthy) {
+  Assigned out;
   const auto patches = patches_of(use, healthy);
-  if (!patches) return use;
-  for (const pb::Patch& patch : *patches) {
-    for (const auto& [path, value] : patch.set()) {
-      if (!path.starts_with(kJobEnv)) continue;
-      const auto found = configured.env().find(path.substr(kJobEnv.size()));
-      if (found == configured.env().end() || found->second.empty()) continue;
-      for (const pb::Parameter& p : use.fault().parameters()) {
-        if (use.values.at(p.name()) != value) continue;
-        if (auto changed = with_value(use, p.name(), found->second)) use = std::move(*changed);
-        break;
-      }
+  if (!patches) return out;
+  for (const pb::Patch& patch : *patches) out.insert(patch.set().begin(), patch.set().end());
+  return out;
+}
+
+// Assignments with another value of the parameter, to see which it decides; empty: no other is accepted here.
+Assigned with_other_value(const FaultUse& use, const pb::Parameter& p,
+                          const pb::Scenario& healthy) {
+  std::vector<std::string> others(p.choices().begin(), p.choices().end());
+  for (const std::string& value :
+       {p.at_least(), p.at_most(), std::string("0"), std::string("1"), p.default_() + "1"}) {
+    others.push_back(value);
+  }
+  for (const std::string& value : others) {
+    if (value.empty() || value == use.values.at(p.name())) continue;
+    const auto other = with_value(use, p.name(), value);
+    if (!other) continue;
+    if (Assigned then = assignments(*other, healthy); !then.empty()) return then;
+  }
+  return {};
+}
+
+// The first line of what the configuration has at a path.
+std::string configured_at(const pb::Launch& configured, const std::string& path) {
+  pb::Scenario document;
+  *document.mutable_launch() = configured;
+  const auto value = get_path(document, path);
+  if (!value) return {};
+  std::string line = value->substr(0, value->find('\n'));
+  if (line.size() > 1 && line.front() == '"' && line.back() == '"') {
+    line = line.substr(1, line.size() - 2);
+  }
+  return line;
+}
+
+// Takes over values that the configuration shows where the fault would assign them.
+FaultUse adopt_configured(FaultUse use, const pb::Launch& configured, const pb::Scenario& healthy) {
+  const Assigned now = assignments(use, healthy);
+  for (const pb::Parameter& p : use.fault().parameters()) {
+    const Assigned then = with_other_value(use, p, healthy);
+    // A parameter that decides where is a place, not a value.
+    const auto paths = [](const auto& a, const auto& b) { return a.first == b.first; };
+    if (!std::equal(now.begin(), now.end(), then.begin(), then.end(), paths)) continue;
+    for (const auto& [path, value] : now) {
+      const auto found = then.find(path);
+      if (found == then.end() || found->second == value || !readable(path)) continue;
+      const std::string shown = configured_at(configured, path);
+      if (shown.empty()) continue;
+      if (auto changed = with_value(use, p.name(), shown)) use = std::move(*changed);
+      break;
     }
   }
   return use;
@@ -129,21 +193,24 @@ FaultUse adopt_configured(FaultUse use, const pb::Launch& configured, const pb::
 
 enum class Shown { kNothingToSee, kConfigured, kContradicted };
 
-// Whether the fault's assignments to the launch are what the job was really started with.
-Shown configuration_shows(const std::vector<pb::Patch>& patches, const pb::Launch& configured,
+// Whether the fault's assignments to the launch are what the job was really started with, and not what it
+// should be started with.
+Shown configuration_shows(const std::vector<pb::Patch>& patches, const Clues& clues,
                           std::vector<std::string>& evidence) {
   Shown shown = Shown::kNothingToSee;
+  const auto holds = [](const pb::Launch& launch, const std::string& path,
+                        const std::string& value) {
+    pb::Scenario changed;
+    *changed.mutable_launch() = launch;
+    return set_path(changed, path, value) && MessageDifferencer::Equals(changed.launch(), launch);
+  };
   for (const pb::Patch& patch : patches) {
     std::vector<std::pair<std::string, std::string>> edits(patch.set().begin(), patch.set().end());
     std::sort(edits.begin(), edits.end());
     for (const auto& [path, value] : edits) {
-      if (!path.starts_with(kLaunch)) continue;
-      pb::Scenario changed;
-      *changed.mutable_launch() = configured;
-      if (!set_path(changed, path, value) ||
-          !MessageDifferencer::Equals(changed.launch(), configured)) {
-        return Shown::kContradicted;
-      }
+      if (!readable(path)) continue;
+      if (!holds(*clues.configured, path, value)) return Shown::kContradicted;
+      if (holds(clues.healthy.launch(), path, value)) continue;
       evidence.push_back(fmt::format("the configuration has {}={}", path, value));
       shown = Shown::kConfigured;
     }
@@ -151,43 +218,52 @@ Shown configuration_shows(const std::vector<pb::Patch>& patches, const pb::Launc
   return shown;
 }
 
+void add_candidates(const std::shared_ptr<const FaultEntry>& entry, double listed,
+                    const Suspects& suspects, const Clues& clues, std::vector<Candidate>& out) {
+  std::vector<Candidate> found;
+  for (Placed& placed : placements(entry, suspects, clues.healthy)) {
+    Candidate candidate{
+        .use = std::move(placed.use),
+        .prior = listed,
+        .evidence = {fmt::format("symptom {} ({})", clues.symptom.id(), clues.symptom.label())}};
+    if (clues.configured) {
+      candidate.use = adopt_configured(std::move(candidate.use), *clues.configured, clues.healthy);
+    }
+    const auto patches = patches_of(candidate.use, clues.healthy);
+    if (!patches || !plausible(*patches, clues.outcome.verdict(), clues.changes)) continue;
+    if (clues.configured) {
+      const Shown shown = configuration_shows(*patches, clues, candidate.evidence);
+      if (shown == Shown::kContradicted) continue;
+      candidate.configured = shown == Shown::kConfigured;
+      if (candidate.configured) candidate.prior += 1;
+    }
+    if (placed.suspected) candidate.prior += 0.5;
+    const auto same = [&](const Candidate& other) {
+      return other.use.text() == candidate.use.text();
+    };
+    if (std::none_of(found.begin(), found.end(), same)) found.push_back(std::move(candidate));
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.prior > b.prior; });
+  if (found.size() > kPlacesPerFault) found.resize(kPlacesPerFault);
+  std::move(found.begin(), found.end(), std::back_inserter(out));
+}
+
 }  // namespace
 
 Result<std::vector<Candidate>> find_candidates(const Clues& clues,
                                                const FaultCatalogue& catalogue) {
-  const Suspects suspects = find_suspects(clues.outcome, clues.healthy);
+  Suspects suspects = find_suspects(clues.outcome, clues.changes, clues.healthy);
+  if (clues.configured) add_configured(*clues.configured, clues.healthy.launch(), suspects);
   std::vector<Candidate> out;
   for (const auto& entry : catalogue.entries()) {
     const auto& symptoms = entry->fault.symptoms();
     const auto listed = std::find(symptoms.begin(), symptoms.end(), clues.symptom.id());
     if (listed == symptoms.end()) continue;
-    for (Placed& placed : placements(entry, suspects, clues.healthy)) {
-      Candidate candidate{
-          .use = std::move(placed.use),
-          .prior = listed == symptoms.begin() ? 1.0 : 0.8,
-          .evidence = {fmt::format("symptom {} ({})", clues.symptom.id(), clues.symptom.label())}};
-      if (clues.configured) {
-        candidate.use =
-            adopt_configured(std::move(candidate.use), *clues.configured, clues.healthy);
-      }
-      const auto patches = patches_of(candidate.use, clues.healthy);
-      if (!patches) continue;
-      if (clues.configured) {
-        const Shown shown = configuration_shows(*patches, *clues.configured, candidate.evidence);
-        if (shown == Shown::kContradicted) continue;
-        if (shown == Shown::kConfigured) candidate.prior += 1;
-      }
-      if (placed.suspected) candidate.prior += 0.5;
-      out.push_back(std::move(candidate));
-    }
+    add_candidates(entry, listed == symptoms.begin() ? 1.0 : 0.8, suspects, clues, out);
   }
-  std::stable_sort(out.begin(), out.end(), [](const Candidate& a, const Candidate& b) {
-    return a.prior != b.prior ? a.prior > b.prior : a.use.text() < b.use.text();
-  });
-  const auto same = [](const Candidate& a, const Candidate& b) {
-    return a.use.text() == b.use.text();
-  };
-  out.erase(std::unique(out.begin(), out.end(), same), out.end());
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.prior > b.prior; });
   return out;
 }
 

@@ -5,113 +5,265 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <optional>
 
 #include "faults/diagnose/candidates.hpp"
+#include "faults/diagnose/observable.hpp"
+#include "faults/diagnose/suspects.hpp"
 #include "faults/diagnose/trial.hpp"
 #include "faults/symptoms/classifier.hpp"
 
 namespace rehearse::faults {
 namespace {
 
-struct Ranked {
-  pb::Cause cause;
-  double prior = 0;
+// A setting that the configuration shows is worth this much of the score against one that nobody saw.
+constexpr double kConfigured = 0.25;
+// Faults this close to the most alike are looked at again, and at most so many.
+constexpr double kWorthwhile = 0.3;
+constexpr size_t kLookedAtAgain = 6, kFitted = 5;
+// Scores closer than this do not decide.
+constexpr double kClose = 0.1;
+
+// One fault with its places, and the best of what was tried.
+struct Suspected {
+  std::vector<Candidate> places;
+  size_t best = 0;             // index of the place
+  std::optional<Trial> trial;  // there
+  std::string refused;         // why none could be simulated
+
+  [[nodiscard]] double promise() const {
+    return trial ? trial->shape + (places[best].configured ? kConfigured : 0) : -1;
+  }
+  [[nodiscard]] double rank() const {
+    return trial ? trial->likeness.score + (places[best].configured ? kConfigured : 0) : -1;
+  }
 };
 
-bool better(const Ranked& a, const Ranked& b) {
-  const double x = a.cause.score(), y = b.cause.score();
-  if (a.cause.simulated() != b.cause.simulated()) return a.cause.simulated();
-  if (x != y) return x > y;
-  if (a.prior != b.prior) return a.prior > b.prior;
-  return a.cause.use() < b.cause.use();
+std::vector<Suspected> by_fault(std::vector<Candidate> candidates) {
+  std::vector<Suspected> out;
+  for (Candidate& candidate : candidates) {
+    const auto same = std::find_if(out.begin(), out.end(), [&](const Suspected& s) {
+      return s.places.front().use.fault().id() == candidate.use.fault().id();
+    });
+    if (same == out.end()) {
+      out.emplace_back().places.push_back(std::move(candidate));
+    } else {
+      same->places.push_back(std::move(candidate));
+    }
+  }
+  return out;
 }
 
-// The place of the fault, as culprits.
-void add_culprits(const FaultUse& use, pb::Cause& cause) {
-  using Parameter = pb::Parameter;
-  const auto number = [&](const pb::Parameter& p) {
-    return static_cast<uint32_t>(std::stoul(use.values.at(p.name())));
-  };
+template <typename Key>
+void sort_by(std::vector<Suspected>& all, Key key) {
+  std::stable_sort(all.begin(), all.end(), [&](const Suspected& a, const Suspected& b) {
+    // Closer than a thousandth is equal; the prior decides, in the order of which they were tried.
+    return std::round(1000 * key(a)) > std::round(1000 * key(b));
+  });
+}
+
+Result<void> try_place(Suspected& suspected, size_t place, Laboratory& laboratory) {
+  // With the strength found so far: effects are not linear, and places would not be comparable.
+  FaultUse use = suspected.places[place].use;
   for (const pb::Parameter& p : use.fault().parameters()) {
-    if (p.kind() != Parameter::RANK && p.kind() != Parameter::NODE && p.kind() != Parameter::LINK)
-      continue;
-    pb::Culprit& culprit = *cause.add_culprits();
-    culprit.set_why(use.fault().name());
-    if (p.kind() == Parameter::RANK) {
-      culprit.set_kind("rank");
-      culprit.set_rank(number(p));
-    } else if (p.kind() == Parameter::NODE) {
-      culprit.set_kind("node");
-      culprit.set_node(number(p));
-    } else {
-      culprit.set_kind("link");
-      culprit.set_link(use.values.at(p.name()));
+    if (p.strength() && suspected.trial) {
+      use.values[p.name()] = suspected.trial->use.values.at(p.name());
+    }
+  }
+  auto trial = laboratory.once(use);
+  if (!trial) {
+    if (trial.error().code == Code::kInterrupted) return tl::unexpected(trial.error());
+    if (suspected.refused.empty()) suspected.refused = trial.error().message();
+    return {};
+  }
+  if (!suspected.trial || trial->shape > suspected.trial->shape + 1e-6) {
+    suspected.trial = std::move(*trial);
+    suspected.best = place;
+  }
+  return {};
+}
+
+// Every fault at its most suspect place, the promising ones everywhere, the most alike fitted.
+Result<void> try_all(std::vector<Suspected>& all, Laboratory& laboratory) {
+  for (Suspected& suspected : all) {
+    // The first place that the job has room for.
+    for (size_t place = 0; place < suspected.places.size() && !suspected.trial; ++place) {
+      if (auto tried = try_place(suspected, place, laboratory); !tried) return tried;
+      if (laboratory.exhausted()) break;
+    }
+    if (suspected.trial) suspected.trial = laboratory.roughly_fitted(*suspected.trial);
+  }
+  sort_by(all, [](const Suspected& s) { return s.promise(); });
+  const double most = all.empty() ? 0 : all.front().promise();
+  for (size_t i = 0; i < all.size(); ++i) {
+    // A place without any effect says nothing of the fault's other places.
+    const bool empty_handed = all[i].trial && all[i].trial->likeness.score == 0;
+    if (!empty_handed && (i >= kLookedAtAgain || all[i].promise() < most - kWorthwhile)) continue;
+    for (size_t place = 0; place < all[i].places.size() && !laboratory.exhausted(); ++place) {
+      if (empty_handed && place > 3) break;
+      if (auto tried = try_place(all[i], place, laboratory); !tried) return tried;
+    }
+  }
+  sort_by(all, [](const Suspected& s) { return s.promise(); });
+  for (size_t i = 0; i < std::min(all.size(), kFitted); ++i) {
+    if (!all[i].trial || all[i].promise() < all.front().promise() - kWorthwhile) break;
+    all[i].trial = laboratory.fitted(*all[i].trial);
+  }
+  sort_by(all, [](const Suspected& s) { return s.rank(); });
+  return {};
+}
+
+pb::Cause cause_of(const Suspected& suspected, const pb::Scenario& document) {
+  const Candidate& candidate = suspected.places[suspected.best];
+  const FaultUse& use = suspected.trial ? suspected.trial->use : candidate.use;
+  pb::Cause cause;
+  cause.set_fault(use.fault().id());
+  cause.set_name(use.fault().name());
+  cause.set_use(use.text());
+  for (const std::string& text : candidate.evidence) cause.add_evidence(text);
+  add_culprits(use, document, cause);
+  if (!suspected.trial) {
+    cause.add_against("not simulated: " + suspected.refused);
+    return cause;
+  }
+  cause.set_simulated(true);
+  cause.set_score(std::round(1000 * suspected.trial->likeness.score) / 1000);
+  for (const std::string& text : suspected.trial->likeness.same) cause.add_evidence(text);
+  for (const std::string& text : suspected.trial->likeness.different) cause.add_against(text);
+  return cause;
+}
+
+void say_what_to_collect(const std::vector<Suspected>& all, const FaultClasses* classes,
+                         pb::Diagnosis& diagnosis) {
+  if (all.size() < 2 || !all[0].trial || !all[1].trial) return;
+  if (all[0].rank() - all[1].rank() > kClose) return;
+  const pb::Fault& first = all[0].trial->use.fault();
+  const pb::Fault& second = all[1].trial->use.fault();
+  if (const auto* joined = classes ? classes->joining(first.id(), second.id()) : nullptr) {
+    diagnosis.add_collect_next(joined->collect());
+    return;
+  }
+  for (const pb::Fault* fault : {&first, &second}) {
+    diagnosis.add_collect_next(
+        fmt::format("{} ({}) would show: {}", fault->id(), fault->name(),
+                    fault->in_logs().empty() ? fault->in_traces() : fault->in_logs()));
+  }
+}
+
+// Faults whose runs look like the first one's, as far as classes.yaml knows them.
+void say_who_is_alike(const std::vector<Suspected>& all, const FaultClasses* classes,
+                      pb::Diagnosis& diagnosis) {
+  if (!classes || all.empty() || !all[0].trial) return;
+  for (size_t i = 1; i < all.size(); ++i) {
+    if (!all[i].trial || all[0].rank() - all[i].rank() > kClose) break;
+    const std::string& id = all[i].trial->use.fault().id();
+    if (classes->joining(all[0].trial->use.fault().id(), id)) {
+      diagnosis.mutable_causes(0)->add_alike(id);
     }
   }
 }
 
-Ranked unsimulated(const Candidate& candidate, const std::string& why) {
-  Ranked out{.cause = {}, .prior = candidate.prior};
-  out.cause.set_fault(candidate.use.fault().id());
-  out.cause.set_name(candidate.use.fault().name());
-  out.cause.set_use(candidate.use.text());
-  for (const std::string& text : candidate.evidence) out.cause.add_evidence(text);
-  if (!why.empty()) out.cause.add_against("not simulated: " + why);
-  add_culprits(candidate.use, out.cause);
-  return out;
-}
-
-Ranked simulated(const Candidate& candidate, const Trial& trial, double baseline) {
-  Candidate fitted = candidate;
-  fitted.use = trial.use;
-  Ranked out = unsimulated(fitted, {});
-  const double explained =
-      baseline < 1 ? (trial.likeness.score - baseline) / (1 - baseline) : trial.likeness.score;
-  // Scores closer than a thousandth are equal; the prior decides between them.
-  out.cause.set_score(std::round(1000 * std::clamp(explained, 0.0, 1.0)) / 1000);
-  out.cause.set_simulated(true);
-  for (const std::string& text : trial.likeness.same) out.cause.add_evidence(text);
-  for (const std::string& text : trial.likeness.different) out.cause.add_against(text);
-  return out;
-}
-
 }  // namespace
+
+void add_culprits(const FaultUse& use, const pb::Scenario& document, pb::Cause& cause) {
+  using Parameter = pb::Parameter;
+  const auto number = [&](const pb::Parameter& p) {
+    return static_cast<uint32_t>(std::stoul(use.values.at(p.name())));
+  };
+  const auto add = [&](const char* kind) -> pb::Culprit& {
+    pb::Culprit& culprit = *cause.add_culprits();
+    culprit.set_kind(kind);
+    culprit.set_why(use.fault().name());
+    return culprit;
+  };
+  std::optional<uint32_t> node;
+  for (const pb::Parameter& p : use.fault().parameters()) {
+    switch (p.kind()) {
+      case Parameter::RANK:
+        add("rank").set_rank(number(p));
+        break;
+      case Parameter::NODE:
+        if (!node) node = number(p);
+        add("node").set_node(number(p));
+        break;
+      case Parameter::LINK:
+        add("link").set_link(use.values.at(p.name()));
+        break;
+      case Parameter::NIC:
+        if (node && static_cast<int>(*node) < document.platform().nodes_size()) {
+          const pb::Node& where = document.platform().nodes(static_cast<int>(*node));
+          if (number(p) < static_cast<uint32_t>(where.nics_size())) {
+            add("link").set_link(where.name() + "/" +
+                                 where.nics(static_cast<int>(number(p))).name());
+          }
+        }
+        break;
+      case Parameter::GPU:
+        for (const pb::RankLaunch& rank : document.launch().ranks()) {
+          if (node && rank.node() == *node && rank.gpu() == number(p)) {
+            add("rank").set_rank(rank.rank());
+          }
+        }
+        break;
+      case Parameter::RANKS:
+        if (const auto ranks = parse_ranks(use.values.at(p.name()))) {
+          for (const uint32_t rank : *ranks) add("rank").set_rank(rank);
+        }
+        break;
+      default:
+        break;
+    }
+  }
+}
 
 Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalogue& catalogue,
                                const World& world) {
   pb::Diagnosis diagnosis;
   diagnosis.set_schema("rehearse.diagnosis/1");
   diagnosis.set_scenario(request.evidence.scenario());
-  pb::Outcome evidence = request.evidence;
-  if (request.baseline && !evidence.has_baseline_step_time_ns()) {
+  pb::Outcome evidence = observable(request.evidence);
+  if (request.baseline) {
     *evidence.mutable_baseline_step_time_ns() = request.baseline->step_time_ns();
   }
   *diagnosis.mutable_symptom() = classify(evidence);
   if (diagnosis.symptom().id() == kHealthy) return diagnosis;
 
+  pb::Outcome simulated;
+  uint32_t runs = 0;
+  if (request.simulated) {
+    simulated = observable(*request.simulated);
+  } else if (request.baseline) {
+    simulated = observable(*request.baseline);
+  } else if (auto outcome = world.simulate(request.healthy)) {
+    simulated = observable(*outcome);
+    runs = 1;
+  } else if (outcome.error().code == Code::kInterrupted) {
+    return tl::unexpected(outcome.error());
+  } else {
+    simulated = evidence;  // nothing to compare with: rules alone decide
+  }
+  const pb::Outcome healthy = request.baseline ? observable(*request.baseline) : simulated;
+  const Changes changes = changes_of(evidence, healthy);
+  std::optional<pb::Launch> configured;
+  if (request.configured) configured = readable_launch(*request.configured);
   const Clues clues{.outcome = evidence,
+                    .changes = changes,
                     .symptom = diagnosis.symptom(),
                     .healthy = request.healthy.document,
-                    .configured = request.configured};
-  RH_TRY(const std::vector<Candidate> candidates, find_candidates(clues, catalogue));
-  const double baseline = request.baseline ? likeness(evidence, *request.baseline).score : 0;
-  Laboratory laboratory(request.healthy, evidence, world, request.max_simulations);
-  std::map<std::string, Ranked> best;  // of each fault
-  for (const Candidate& candidate : candidates) {
-    const auto trial = laboratory.best_fit(candidate.use);
-    if (!trial && trial.error().code == Code::kInterrupted) return tl::unexpected(trial.error());
-    Ranked ranked = trial ? simulated(candidate, *trial, baseline)
-                          : unsimulated(candidate, trial.error().message());
-    const auto [entry, fresh] = best.try_emplace(candidate.use.fault().id(), ranked);
-    if (!fresh && better(ranked, entry->second)) entry->second = std::move(ranked);
+                    .configured = configured ? &*configured : nullptr};
+  RH_TRY(std::vector<Candidate> candidates, find_candidates(clues, catalogue));
+  std::vector<Suspected> all = by_fault(std::move(candidates));
+  Laboratory laboratory(request.healthy, simulated, {evidence.verdict(), changes}, world,
+                        request.max_simulations);
+  if (auto tried = try_all(all, laboratory); !tried) return tl::unexpected(tried.error());
+  for (const Suspected& suspected : all) {
+    *diagnosis.add_causes() = cause_of(suspected, request.healthy.document);
   }
-  std::vector<Ranked> ranked;
-  ranked.reserve(best.size());
-  for (auto& [id, cause] : best) ranked.push_back(std::move(cause));
-  std::sort(ranked.begin(), ranked.end(), better);
-  for (Ranked& cause : ranked) *diagnosis.add_causes() = std::move(cause.cause);
-  diagnosis.set_simulations(laboratory.simulations());
+  diagnosis.set_unknown(all.empty() || (all[0].trial && all[0].trial->likeness.score < kExplains));
+  diagnosis.set_straggler(straggler_kind(changes, request.healthy.document));
+  say_what_to_collect(all, request.classes, diagnosis);
+  say_who_is_alike(all, request.classes, diagnosis);
+  diagnosis.set_simulations(laboratory.simulations() + runs);
   return diagnosis;
 }
 

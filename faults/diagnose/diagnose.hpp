@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an outcome to its cause. Rules propose faults and places (candidates.hpp); each is injected
-// into the healthy scenario and simulated, and the result compared with the evidence
-// (likeness.hpp). A fault with a strength is simulated at several until the step time fits. The
-// score is the share of what sets the evidence apart from the baseline that the fault explains: (L
-// - L0) / (1 - L0), where L is the likeness of the simulated fault and L0 that of the baseline;
-// without a baseline it is L. The diagnosis never reads which patches made the evidence.
-// Deterministic.
+// From an outcome to its cause. Rules propose faults, places and values (candidates.hpp); each fault is
+// injected into the healthy scenario at its most suspect place and simulated, and its changes
+// compared with those of the evidence (likeness.hpp). The most alike are then tried at their other
+// places and with fitted strengths. The score is the likeness; what the configuration shows goes before
+// equals. When nothing reaches kExplains the cause is unknown: it is not in the catalogue. The
+// diagnosis sees the observable part of the evidence only (observable.hpp). Deterministic.
 #pragma once
 
 #include "base/error.hpp"
 #include "faults/fault_catalogue.hpp"
+#include "faults/fault_classes.hpp"
 #include "faults/fault_use.hpp"
 #include "faults/proto/diagnosis.pb.h"
 #include "faults/world.hpp"
@@ -20,13 +20,23 @@ struct DiagnoseRequest {
   const pb::Outcome& evidence;
   const sim::Scenario& healthy;            // the job as it should be
   const pb::Launch* configured = nullptr;  // expanded launch as it really was; null: unknown
-  const pb::Outcome* baseline = nullptr;   // outcome of `healthy`; null: unknown
+  const pb::Outcome* baseline =
+      nullptr;  // the healthy run where the evidence comes from; null: unknown
+  // The healthy run as simulated here; null: simulated when needed.
+  const pb::Outcome* simulated = nullptr;
+  const FaultClasses* classes = nullptr;  // faults that look alike; null: not said
   uint32_t max_simulations = 120;
 };
+
+// Causes below this likeness do not explain the evidence.
+constexpr double kExplains = 0.7;
 
 // Causes by score, one per fault. A healthy outcome has none. A candidate that cannot be simulated
 // is ranked behind the others with what the simulator said.
 [[nodiscard]] Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request,
                                              const FaultCatalogue& catalogue, const World& world);
+
+// The place of a fault as culprits: ranks, nodes, links; of a GPU the rank on it.
+void add_culprits(const FaultUse& use, const pb::Scenario& document, pb::Cause& cause);
 
 }  // namespace rehearse::faults

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// How alike two runs look from outside: a simulated fault against the evidence. The score is a
-// weighted mean, 0 to 1, of the parts that both runs show; runs with different verdicts are not
-// alike at all.
+// How alike two runs changed against their healthy runs: a simulated fault against the evidence.
 //
-//   completed  step time 0.4 (falls to 1/e at 10 % difference), where each rank's time went 0.3
-//              (1/e when 10 % of the step is elsewhere), transports 0.2, use of links 0.2 (1/e when
-//              a link is busy 20 % more or less), culprits 0.1
-//   hang       ranks waited for 0.4, communicator and sequence number 0.4 (1/e at 2 calls), culprits 0.2
-//   crash,     rank that failed first 0.3, phase 0.3, communicator and operation 0.2, kind of error
-//   others     text 0.2
-//
+// Per aspect: 1 - (sum of differences beyond noise) / (sum of the larger of both changes), that is
+// Jaccard's measure for weighted sets; opposite signs add up. Changes below their noise do not count.
+// An aspect counts with its weight, less when its largest change hardly stands out from noise, and not at
+// all when nothing changed in either run: a fault that would change what has not changed is as wrong as
+// one that does not change what has. The score is the mean, 0 to 1; different verdicts score 0.
 // Pure functions.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "sim/proto/outcome.pb.h"
+#include "faults/diagnose/changes.hpp"
 
 namespace rehearse::faults {
 
@@ -24,8 +20,16 @@ struct Likeness {
   double score = 0;
   std::vector<std::string> same;       // what agrees, in words
   std::vector<std::string> different;  // what does not
+  std::map<Aspect, double> aspects;    // 0 to 1, those that count
 };
 
-[[nodiscard]] Likeness likeness(const pb::Outcome& evidence, const pb::Outcome& simulated);
+// `scale` multiplies what grows with the strength of the simulated fault, to compare shapes before a
+// strength is fitted.
+[[nodiscard]] Likeness likeness(const Changes& evidence, const Changes& simulated,
+                                double scale = 1);
+
+// How far the run is from the healthy one: the part of a step it takes longer, else the memory it takes
+// more (sum of shares of the capacity). 0: neither.
+[[nodiscard]] double magnitude(const Changes& changes);
 
 }  // namespace rehearse::faults

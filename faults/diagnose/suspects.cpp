@@ -2,115 +2,236 @@
 #include "faults/diagnose/suspects.hpp"
 
 #include <fmt/format.h>
+#include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cmath>
 #include <map>
-#include <string_view>
-#include <vector>
 
 #include "base/text.hpp"
 
 namespace rehearse::faults {
 namespace {
 
-// A rank or node this much of a step busier than the median is looked at.
-constexpr double kBusier = 0.02;
-// A link used this many times as much as the median of its kind is looked at.
-constexpr double kOverused = 1.3;
+constexpr double kLate = 0.04;  // of a step: more than noise
 constexpr size_t kFew = 4;
+constexpr size_t kLinksPerKind = 2;
 
 template <typename T>
-T median(std::vector<T> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? T{} : values[values.size() / 2];
+void add_once(std::vector<T>& list, const T& value) {
+  if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
+}
+
+// Figures of an aspect by rank.
+std::map<uint32_t, double> by_rank(const Changes& changes, Aspect aspect) {
+  std::map<uint32_t, double> out;
+  const auto found = changes.find(aspect);
+  if (found == changes.end()) return out;
+  for (const auto& [key, change] : found->second) {
+    if (key.starts_with("rank ")) {
+      out[static_cast<uint32_t>(std::stoul(key.substr(5)))] = change.value;
+    }
+  }
+  return out;
+}
+
+double lower_quartile(const std::map<uint32_t, double>& values) {
+  std::vector<double> sorted;
+  for (const auto& [rank, value] : values) sorted.push_back(value);
+  std::sort(sorted.begin(), sorted.end());
+  return sorted.empty() ? 0 : sorted[sorted.size() / 4];
+}
+
+// Ranks above the lower quartile by more than noise, latest first: a whole slow node of two must not become
+// the norm.
+std::vector<std::pair<double, uint32_t>> late_ranks(const std::map<uint32_t, double>& values) {
+  const double normal = lower_quartile(values);
+  std::vector<std::pair<double, uint32_t>> late;
+  for (const auto& [rank, value] : values) {
+    if (value - normal > kLate) late.emplace_back(value - normal, rank);
+  }
+  std::sort(late.begin(), late.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  return late;
+}
+
+std::map<uint32_t, uint32_t> nodes_of(const pb::Scenario& document) {
+  std::map<uint32_t, uint32_t> out;
+  for (const pb::RankLaunch& rank : document.launch().ranks()) out[rank.rank()] = rank.node();
+  return out;
+}
+
+// Ranks that are late together as a stage of a pipeline: a block of ranks, as long as its start says, in a job
+// that has one. Ranks that were not recorded belong to it where their recorded neighbours do.
+std::optional<std::string> stage_of(const std::vector<uint32_t>& together,
+                                    const std::map<uint32_t, double>& recorded,
+                                    const pb::Scenario& document) {
+  const auto ranks = static_cast<uint32_t>(document.launch().ranks_size());
+  const uint32_t stages = document.trace().synth().pp();
+  if (together.empty() || ranks == 0 || stages < 2 || ranks % stages != 0) return std::nullopt;
+  const uint32_t size = ranks / stages, first = together.front() / size * size;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    const bool inside = rank >= first && rank < first + size;
+    const bool late = std::binary_search(together.begin(), together.end(), rank);
+    if (recorded.count(rank) && inside != late) return std::nullopt;
+  }
+  return fmt::format("{}-{}", first, first + size - 1);
 }
 
 // "node1/mlx5_0/tx" and "node1/gpu3/nvlink-out": the device at the link's end.
 void add_link(const std::string& link, const pb::Scenario& document, Suspects& out) {
-  out.links.insert(link);
+  add_once(out.links, link);
   const std::vector<std::string> parts = split(link, '/');
   if (parts.size() < 2) return;
   const auto& nodes = document.platform().nodes();
   for (int n = 0; n < nodes.size(); ++n) {
     const auto node = static_cast<uint32_t>(n);
     if (parts[0] != nodes[n].name() && parts[0] != fmt::format("node{}", n)) continue;
-    out.nodes.insert(node);
+    add_once(out.nodes, node);
     for (int i = 0; i < nodes[n].nics_size(); ++i) {
-      if (nodes[n].nics(i).name() == parts[1]) out.nics.emplace(node, i);
+      if (nodes[n].nics(i).name() == parts[1]) add_once(out.nics, {node, static_cast<uint32_t>(i)});
     }
     for (int i = 0; i < nodes[n].gpus_size(); ++i) {
       if (nodes[n].gpus(i).name() == parts[1] || parts[1] == fmt::format("gpu{}", i)) {
-        out.gpus.emplace(node, i);
+        add_once(out.gpus, {node, static_cast<uint32_t>(i)});
       }
     }
   }
 }
 
-void from_culprits(const pb::Outcome& outcome, const pb::Scenario& document, Suspects& out) {
-  for (const pb::Culprit& culprit : outcome.culprits()) {
-    if (culprit.has_rank()) out.ranks.insert(culprit.rank());
-    if (culprit.has_node()) out.nodes.insert(culprit.node());
-    if (!culprit.link().empty()) add_link(culprit.link(), document, out);
-  }
-}
-
-void from_waits(const pb::Outcome& outcome, Suspects& out) {
+void from_failure(const pb::Outcome& outcome, Suspects& out) {
   std::set<uint32_t> waiting;
   for (const pb::Wait& wait : outcome.waits()) waiting.insert(wait.rank());
+  std::map<uint32_t, int> wanted;
   for (const pb::Wait& wait : outcome.waits()) {
     for (const uint32_t rank : wait.for_ranks()) {
-      if (!waiting.count(rank)) out.ranks.insert(rank);
+      if (!waiting.count(rank)) ++wanted[rank];
     }
     if (!out.sequence || wait.sequence() < *out.sequence) out.sequence = wait.sequence();
   }
+  std::vector<std::pair<int, uint32_t>> sorted;
+  for (const auto& [rank, times] : wanted) sorted.emplace_back(-times, rank);
+  std::sort(sorted.begin(), sorted.end());
+  for (const auto& [times, rank] : sorted) add_once(out.ranks, rank);
+  // Who waits for all others has made a call that nobody else made.
+  std::map<uint32_t, size_t> waits_for;
+  for (const pb::Wait& wait : outcome.waits()) {
+    waits_for[wait.rank()] = std::max(waits_for[wait.rank()], size_t(wait.for_ranks_size()));
+  }
+  if (waits_for.size() <= kFew) {
+    for (const auto& [rank, count] : waits_for) add_once(out.ranks, rank);
+  }
+  if (outcome.has_first_failure()) add_once(out.ranks, outcome.first_failure().rank());
+  // Of a start that failed: the ranks in the rarest state.
+  std::map<std::string, std::vector<uint32_t>> states;
+  for (const pb::RankBringUp& rank : outcome.bring_up().ranks()) {
+    states[rank.state() + rank.text().substr(0, 24)].push_back(rank.rank());
+  }
+  std::vector<const std::vector<uint32_t>*> groups;
+  for (const auto& [state, ranks] : states) groups.push_back(&ranks);
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto* a, const auto* b) { return a->size() < b->size(); });
+  for (const auto* group : groups) {
+    for (size_t i = 0; i < std::min(group->size(), kFew); ++i) add_once(out.ranks, (*group)[i]);
+  }
+  // Most gave up the same call: what they waited for are those who say nothing.
+  std::set<uint32_t> said;
+  for (const pb::ErrorText& error : outcome.error_text()) said.insert(error.rank());
+  if (outcome.waits().empty() && said.size() > 1) {
+    std::vector<uint32_t> silent;
+    for (uint32_t rank = 0; rank < outcome.ranks(); ++rank) {
+      if (!said.count(rank)) silent.push_back(rank);
+    }
+    if (silent.size() <= 2 * kFew) {
+      for (const uint32_t rank : silent) add_once(out.ranks, rank);
+    }
+  }
+  for (const uint32_t rank : said) {
+    if (out.ranks.size() < 2 * kFew) add_once(out.ranks, rank);
+  }
+  // What disagreed at the call that the others wait in: who came with another size.
+  std::map<int64_t, std::vector<uint32_t>> sizes;
+  for (const pb::Wait& wait : outcome.waits()) sizes[wait.elements_in()].push_back(wait.rank());
+  if (sizes.size() > 1) {
+    for (const auto& [size, ranks] : sizes) {
+      if (ranks.size() <= 2) {
+        for (const uint32_t rank : ranks) out.ranks.insert(out.ranks.begin(), rank);
+      }
+    }
+  }
 }
 
-void from_breakdown(const pb::Outcome& outcome, const pb::Scenario& document, Suspects& out) {
-  std::map<uint32_t, uint32_t> node_of;
-  for (const pb::RankLaunch& rank : document.launch().ranks()) node_of[rank.rank()] = rank.node();
-  std::vector<int64_t> busy;
-  std::map<uint32_t, int64_t> least;  // of each node
-  for (const pb::RankBreakdown& rank : outcome.breakdown()) {
-    busy.push_back(rank.compute());
-    const auto [entry, fresh] = least.try_emplace(node_of[rank.rank()], rank.compute());
-    if (!fresh) entry->second = std::min(entry->second, rank.compute());
-  }
-  // The lower quartile: a whole slow node of two must not become the norm.
-  std::sort(busy.begin(), busy.end());
-  const int64_t normal = busy.empty() ? 0 : busy[busy.size() / 4];
-  std::vector<std::pair<int64_t, uint32_t>> late;
-  for (const pb::RankBreakdown& rank : outcome.breakdown()) {
-    const int64_t excess = rank.compute() - normal;
-    if (static_cast<double>(excess) > kBusier * static_cast<double>(rank.step())) {
-      late.emplace_back(-excess, rank.rank());
-    }
-  }
-  std::sort(late.begin(), late.end());
-  for (size_t i = 0; i < std::min(late.size(), kFew); ++i) out.ranks.insert(late[i].second);
-  for (const auto& [node, compute] : least) {
-    if (static_cast<double>(compute - normal) > kBusier * static_cast<double>(normal)) {
-      out.nodes.insert(node);
+// Adapters that error texts name, on the node of who says so.
+void from_named_adapters(const pb::Outcome& outcome, const pb::Scenario& document, Suspects& out) {
+  const auto node_of = nodes_of(document);
+  for (const pb::ErrorText& error : outcome.error_text()) {
+    const auto node = node_of.find(error.rank());
+    if (node == node_of.end()) continue;
+    const auto& nics = document.platform().nodes(static_cast<int>(node->second)).nics();
+    for (int i = 0; i < nics.size(); ++i) {
+      const size_t at = error.text().find(nics[i].name());
+      if (nics[i].name().empty() || at == std::string::npos) continue;
+      const size_t end = at + nics[i].name().size();
+      // mlx5_1 is not mlx5_10.
+      if (end < error.text().size() && std::isdigit(static_cast<unsigned char>(error.text()[end])))
+        continue;
+      add_once(out.nodes, node->second);
+      add_once(out.nics, {node->second, static_cast<uint32_t>(i)});
     }
   }
 }
 
-void from_links(const pb::Outcome& outcome, const pb::Scenario& document, Suspects& out) {
-  std::map<std::string, std::vector<double>> by_kind;
-  const auto kind = [](const std::string& name) { return name.substr(name.rfind('/') + 1); };
-  for (const pb::LinkUse& link : outcome.links())
-    by_kind[kind(link.name())].push_back(link.utilisation());
-  std::string worst;
-  double most = 0;
-  for (const pb::LinkUse& link : outcome.links()) {
-    const auto& like = by_kind[kind(link.name())];
-    const double normal = median(like);
-    if (like.size() < 3 || normal <= 0 || link.utilisation() < kOverused * normal) continue;
-    if (link.utilisation() / normal > most) {
-      most = link.utilisation() / normal;
-      worst = link.name();
+void from_times(const Changes& changes, const pb::Scenario& document, Suspects& out) {
+  const auto node_of = nodes_of(document);
+  for (const Aspect aspect : {Aspect::kCompute, Aspect::kHost, Aspect::kMemory}) {
+    const auto values = by_rank(changes, aspect);
+    const auto late = late_ranks(values);
+    for (size_t i = 0; i < std::min(late.size(), kFew); ++i) add_once(out.ranks, late[i].second);
+    if (late.empty()) continue;
+    // Those within half of the latest are late together.
+    std::vector<uint32_t> together;
+    for (const auto& [excess, rank] : late) {
+      if (excess > 0.5 * late.front().first) together.push_back(rank);
+    }
+    std::sort(together.begin(), together.end());
+    if (auto stage = stage_of(together, values, document)) add_once(out.groups, *stage);
+    std::map<uint32_t, size_t> on_node, of_node;
+    for (const auto& [rank, value] : values) ++of_node[node_of.count(rank) ? node_of.at(rank) : 0];
+    for (const uint32_t rank : together) ++on_node[node_of.count(rank) ? node_of.at(rank) : 0];
+    for (const auto& [node, count] : on_node) {
+      if (2 * count > of_node[node]) add_once(out.nodes, node);
     }
   }
-  if (!worst.empty()) add_link(worst, document, out);
+  // All wait more than before but one: it is what they wait for.
+  const auto waits = by_rank(changes, Aspect::kWait);
+  const auto least = std::min_element(
+      waits.begin(), waits.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (waits.size() > 2 && lower_quartile(waits) > kLate &&
+      least->second < 0.5 * lower_quartile(waits)) {
+    add_once(out.ranks, least->first);
+  }
+}
+
+void from_links(const Changes& changes, const pb::Scenario& document, Suspects& out) {
+  const auto found = changes.find(Aspect::kLinks);
+  if (found == changes.end()) return;
+  std::map<std::string, std::vector<std::pair<double, std::string>>> by_kind;
+  for (const auto& [name, change] : found->second) {
+    by_kind[name.substr(name.rfind('/') + 1)].emplace_back(-change.value, name);
+  }
+  std::vector<std::pair<double, std::string>> busier;
+  for (auto& [kind, links] : by_kind) {
+    std::sort(links.begin(), links.end());
+    for (size_t i = 0; i < std::min(links.size(), kLinksPerKind); ++i) {
+      if (links[i].first < -0.02) busier.push_back(links[i]);
+    }
+  }
+  std::sort(busier.begin(), busier.end());
+  for (size_t i = 0; i < std::min(busier.size(), 2 * kFew); ++i) {
+    add_link(busier[i].second, document, out);
+  }
 }
 
 // NICs that carry nothing although most do.
@@ -131,24 +252,89 @@ void from_unused_nics(const pb::Outcome& outcome, const pb::Scenario& document, 
       unused.emplace_back(n, i);
     }
   }
-  if (unused.size() * 2 < all) out.nics.insert(unused.begin(), unused.end());
+  if (unused.size() * 2 >= all) return;
+  for (const auto& nic : unused) add_once(out.nics, nic);
 }
 
 }  // namespace
 
-Suspects find_suspects(const pb::Outcome& outcome, const pb::Scenario& document) {
+Suspects find_suspects(const pb::Outcome& outcome, const Changes& changes,
+                       const pb::Scenario& document) {
   Suspects out;
-  from_culprits(outcome, document, out);
-  from_waits(outcome, out);
-  from_breakdown(outcome, document, out);
-  from_links(outcome, document, out);
+  for (const pb::Culprit& culprit : outcome.culprits()) {
+    if (culprit.has_node()) add_once(out.nodes, culprit.node());
+  }
+  for (const pb::OutcomeFinding& finding : outcome.findings()) {
+    const size_t at = finding.first().find("rank ");
+    if (at == std::string::npos) continue;
+    const auto rank = static_cast<uint32_t>(std::atoi(finding.first().c_str() + at + 5));
+    add_once(out.ranks, rank);
+  }
+  if (outcome.verdict() == pb::HANG || outcome.verdict() == pb::CRASH) {
+    from_named_adapters(outcome, document, out);
+    from_failure(outcome, out);
+    const auto sizes = by_rank(changes, Aspect::kSize);
+    if (sizes.size() == 1) out.size_ratio = std::exp(sizes.begin()->second);
+    out.moment = outcome.last_progress_ns();
+    out.steps = static_cast<uint32_t>(outcome.step_time_ns().each_size());
+  }
+  from_times(changes, document, out);
+  from_links(changes, document, out);
   from_unused_nics(outcome, document, out);
-  for (const pb::RankLaunch& rank : document.launch().ranks()) {
-    if (!out.ranks.count(rank.rank())) continue;
-    out.nodes.insert(rank.node());
-    out.gpus.emplace(rank.node(), rank.gpu());
+  const auto& ranks = document.launch().ranks();
+  for (const uint32_t rank : std::vector<uint32_t>(out.ranks)) {
+    const auto entry = std::find_if(ranks.begin(), ranks.end(),
+                                    [&](const pb::RankLaunch& r) { return r.rank() == rank; });
+    if (entry == ranks.end()) {
+      std::erase(out.ranks, rank);
+      continue;
+    }
+    add_once(out.nodes, entry->node());
+    add_once(out.gpus, {entry->node(), entry->gpu()});
   }
   return out;
+}
+
+void add_configured(const pb::Launch& configured, const pb::Launch& healthy, Suspects& suspects) {
+  std::map<uint32_t, const pb::RankLaunch*> usual;
+  for (const pb::RankLaunch& rank : healthy.ranks()) usual[rank.rank()] = &rank;
+  std::vector<uint32_t> ranks, nodes;
+  for (const pb::RankLaunch& rank : configured.ranks()) {
+    const auto found = usual.find(rank.rank());
+    if (found == usual.end() ||
+        google::protobuf::util::MessageDifferencer::Equals(rank, *found->second))
+      continue;
+    add_once(ranks, rank.rank());
+    add_once(nodes, rank.node());
+  }
+  for (const uint32_t rank : suspects.ranks) add_once(ranks, rank);
+  for (const uint32_t node : suspects.nodes) add_once(nodes, node);
+  suspects.ranks = std::move(ranks);
+  suspects.nodes = std::move(nodes);
+}
+
+std::string straggler_kind(const Changes& changes, const pb::Scenario& document) {
+  const auto compute = by_rank(changes, Aspect::kCompute);
+  const auto host = by_rank(changes, Aspect::kHost);
+  const auto late = late_ranks(compute), held = late_ranks(host);
+  const auto all = [](const std::map<uint32_t, double>& values) {
+    return values.size() > 1 && lower_quartile(values) > kLate;
+  };
+  const auto& who = late.empty() ? held : late;
+  if (who.empty()) return all(compute) || all(host) ? "everyone" : "";
+  if (who.size() == 1) return "fixed-rank";
+  double most = who.front().first, least = who.back().first;
+  if (late.empty()) return who.size() * 2 > host.size() ? "random" : "rotating";
+  const auto node_of = nodes_of(document);
+  std::map<uint32_t, size_t> on_node, of_node;
+  for (const auto& [rank, value] : compute) ++of_node[node_of.count(rank) ? node_of.at(rank) : 0];
+  for (const auto& [excess, rank] : who) ++on_node[node_of.count(rank) ? node_of.at(rank) : 0];
+  const bool alike = least > 0.5 * most;
+  if (!alike) return who.front().first > 2.5 * who[1].first ? "fixed-rank" : "random";
+  const bool whole_nodes = std::all_of(on_node.begin(), on_node.end(),
+                                       [&](const auto& n) { return n.second == of_node[n.first]; });
+  if (whole_nodes && on_node.size() == 1) return "fixed-node";
+  return who.size() * 4 >= compute.size() ? "fixed-stage" : "random";
 }
 
 }  // namespace rehearse::faults

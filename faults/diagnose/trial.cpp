@@ -4,12 +4,21 @@
 #include <algorithm>
 #include <cmath>
 
+#include "faults/diagnose/observable.hpp"
+#include "faults/symptoms/classifier.hpp"
+
 namespace rehearse::faults {
 namespace {
 
-constexpr int kFitRounds = 4;
-// Step times closer than this (in logarithm) need no better fit.
-constexpr double kCloseEnough = 0.005;
+constexpr int kFitRounds = 4, kRoughRounds = 2;
+// Magnitudes further apart than this (in logarithm) say little about the shape, of faults that have any of it.
+constexpr double kFarOff = 0.7, kWorthFitting = 0.25;
+// Magnitudes closer than this (in logarithm) need no better fit.
+constexpr double kCloseEnough = 0.03;
+// First and largest step of the search, in logarithms of the strength.
+constexpr double kFirstStep = 0.3, kLargestStep = 2;
+// Faults that are not seen at this strength are searched from here.
+constexpr double kTiny = 1e-4;
 
 const pb::Parameter* strength_of(const pb::Fault& fault) {
   for (const pb::Parameter& p : fault.parameters()) {
@@ -21,6 +30,8 @@ const pb::Parameter* strength_of(const pb::Fault& fault) {
 }  // namespace
 
 Result<Trial> Laboratory::once(const FaultUse& use) {
+  const std::string key = use.text();
+  if (const auto found = done_.find(key); found != done_.end()) return found->second;
   if (exhausted()) return fail(Code::kLimit, "no simulation left");
   ++simulations_;
   RH_TRY(const auto patches, patches_of(use, healthy_.document));
@@ -30,64 +41,67 @@ Result<Trial> Laboratory::once(const FaultUse& use) {
       return tl::unexpected(applied.error());
   }
   RH_TRY(const pb::Outcome outcome, world_.simulate(scenario));
-  return Trial{
-      .use = use,
-      .likeness = likeness(evidence_, outcome),
-      .step = outcome.verdict() == evidence_.verdict() ? outcome.step_time_ns().mean() : 0};
+  const pb::Outcome seen = observable(outcome);
+  Trial trial{.use = use, .changes = changes_of(seen, baseline_), .likeness = {}};
+  trial.size = magnitude(trial.changes);
+  if (seen.verdict() != evidence_.verdict) {
+    trial.likeness.different.emplace_back("the simulated run ends in another way");
+  } else {
+    trial.likeness = likeness(evidence_.changes, trial.changes);
+    const double wanted = magnitude(evidence_.changes);
+    const bool scales = strength_of(use.fault()) && trial.size > kTiny && wanted > kTiny;
+    trial.shape = scales ? likeness(evidence_.changes, trial.changes, wanted / trial.size).score
+                         : trial.likeness.score;
+  }
+  done_.emplace(key, trial);
+  return trial;
 }
 
-Trial Laboratory::fit(Trial start, const pb::Parameter& strength) {
-  const double target = std::log(static_cast<double>(evidence_.step_time_ns().mean()));
+Trial Laboratory::fit(const Trial& start, int rounds) {
+  const pb::Parameter* strength = strength_of(start.use.fault());
+  const double wanted = magnitude(evidence_.changes);
+  if (!strength || wanted <= kTiny) return start;
   struct Point {
-    double x = 0, y = 0;  // logarithms of strength and step time
+    double x = 0, y = 0;  // logarithms of strength and magnitude
   };
   const auto logged = [&](const std::string& text) {
-    const auto value = parse_value(strength, text);
+    const auto value = parse_value(*strength, text);
     return std::log(std::max(value ? *value : 0.0, 1e-12));
   };
   const auto at = [&](const Trial& trial) {
-    return Point{logged(trial.use.values.at(strength.name())),
-                 std::log(static_cast<double>(trial.step))};
+    return Point{logged(trial.use.values.at(strength->name())),
+                 std::log(std::max(trial.size, kTiny))};
   };
+  const double target = std::log(wanted);
+  const double low = logged(strength->at_least()), high = logged(strength->at_most());
   Trial best = start;
-  const auto try_at = [&](double x) -> std::optional<Point> {
-    const double low = std::exp(logged(strength.at_least())),
-                 high = std::exp(logged(strength.at_most()));
-    auto use = with_value(start.use, strength.name(),
-                          format_value(strength, std::clamp(std::exp(x), low, high)));
-    if (!use) return std::nullopt;
-    auto trial = once(*use);
-    if (!trial || trial->step <= 0) return std::nullopt;
+  Point last = at(start), now = last;
+  // Towards more: where the bound further from 1 (or from what is healthy) lies is found out by trying.
+  double x = std::clamp(last.x + kFirstStep, low, high);
+  for (int round = 0; round < rounds && std::abs(now.y - target) > kCloseEnough; ++round) {
+    auto use = with_value(start.use, strength->name(), format_value(*strength, std::exp(x)));
+    if (!use || use->text() == start.use.text()) break;
+    const auto trial = once(*use);
+    if (!trial) break;
     if (trial->likeness.score > best.likeness.score) best = *trial;
-    return at(*trial);
-  };
-  Point inner = at(start);
-  if (std::abs(inner.y - target) < kCloseEnough) return best;
-  // The bound at which the step moves towards the evidence.
-  Point outer = inner;
-  for (const std::string* bound : {&strength.at_least(), &strength.at_most()}) {
-    const Point end = try_at(logged(*bound)).value_or(inner);
-    if ((end.y - inner.y) * (target - inner.y) <= 0) continue;
-    outer = end;
-    break;
-  }
-  for (int round = 0; round < kFitRounds && (outer.y - target) * (inner.y - target) < 0; ++round) {
-    // Between halving and the straight line: the effect is often flat at one end.
-    const double straight =
-        inner.x + (outer.x - inner.x) * (target - inner.y) / (outer.y - inner.y);
-    const double x = 0.5 * straight + 0.25 * (inner.x + outer.x);
-    const auto point = try_at(x);
-    if (!point || std::abs(point->y - target) < kCloseEnough) break;
-    ((point->y - target) * (outer.y - target) > 0 ? outer : inner) = *point;
+    last = now;
+    now = at(*trial);
+    if (now.x == last.x) break;
+    const double slope = (now.y - last.y) / (now.x - last.x);
+    // A flat stretch says nothing of the way; go on as before.
+    const double step = std::abs(slope) > 0.02 ? (target - now.y) / slope : kFirstStep;
+    x = std::clamp(now.x + std::clamp(step, -kLargestStep, kLargestStep), low, high);
   }
   return best;
 }
 
-Result<Trial> Laboratory::best_fit(const FaultUse& use) {
-  RH_TRY(Trial trial, once(use));
-  const pb::Parameter* strength = strength_of(use.fault());
-  const bool fits = strength && trial.step > 0 && evidence_.step_time_ns().mean() > 0;
-  return fits ? fit(std::move(trial), *strength) : std::move(trial);
+Trial Laboratory::fitted(const Trial& start) { return fit(start, kFitRounds); }
+
+Trial Laboratory::roughly_fitted(const Trial& start) {
+  const double wanted = magnitude(evidence_.changes);
+  if (wanted <= kTiny || start.shape < kWorthFitting) return start;
+  const double off = std::abs(std::log(std::max(start.size, kTiny) / wanted));
+  return off > kFarOff ? fit(start, kRoughRounds) : start;
 }
 
 }  // namespace rehearse::faults

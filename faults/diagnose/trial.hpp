@@ -2,7 +2,7 @@
 // One candidate fault simulated and compared with the evidence, its strength fitted.
 #pragma once
 
-#include <optional>
+#include <map>
 
 #include "faults/diagnose/candidates.hpp"
 #include "faults/diagnose/likeness.hpp"
@@ -12,33 +12,47 @@ namespace rehearse::faults {
 
 struct Trial {
   FaultUse use;
-  Likeness likeness;
-  int64_t step = 0;  // mean simulated step
+  Changes changes;    // of the simulated fault against the simulated healthy run
+  Likeness likeness;  // to the evidence
+  double shape = 0;   // likeness if the strength were right
+  double size = 0;    // magnitude()
 };
 
-// Counts simulations and stops at the limit.
+struct Measured {
+  pb::Verdict verdict;
+  const Changes& changes;
+};
+
+// Counts simulations and stops at the limit. What was simulated once is not simulated again.
 class Laboratory {
  public:
-  Laboratory(const sim::Scenario& healthy, const pb::Outcome& evidence, const World& world,
-             uint32_t limit)
-      : healthy_(healthy), evidence_(evidence), world_(world), limit_(limit) {}
+  // `baseline` is the observable outcome of `healthy` as simulated. All must outlive the laboratory.
+  Laboratory(const sim::Scenario& healthy, const pb::Outcome& baseline, Measured evidence,
+             const World& world, uint32_t limit)
+      : healthy_(healthy), baseline_(baseline), evidence_(evidence), world_(world), limit_(limit) {}
 
-  // The best fit of the fault at this place. The strength is searched by regula falsi on the
-  // logarithms of strength and step time, on the side of the default where the evidence lies;
-  // effects are taken to be monotonic. kLimit when no simulation is left.
-  [[nodiscard]] Result<Trial> best_fit(const FaultUse& use);
+  // The fault as it stands. kLimit when no simulation is left.
+  [[nodiscard]] Result<Trial> once(const FaultUse& use);
+  // The same with the strength that makes the magnitude that of the evidence: secants on the logarithms
+  // of strength and magnitude, from the one given; effects are taken to be monotonic. The best of
+  // what was tried; `start` where the fault has no strength.
+  [[nodiscard]] Trial fitted(const Trial& start);
+  // The same in two rounds, and only where the default is far off: effects are not linear, and neither is their shape.
+  [[nodiscard]] Trial roughly_fitted(const Trial& start);
+
   [[nodiscard]] uint32_t simulations() const { return simulations_; }
   [[nodiscard]] bool exhausted() const { return simulations_ >= limit_; }
 
  private:
-  [[nodiscard]] Result<Trial> once(const FaultUse& use);
-  [[nodiscard]] Trial fit(Trial start, const pb::Parameter& strength);
+  [[nodiscard]] Trial fit(const Trial& start, int rounds);
 
   const sim::Scenario& healthy_;
-  const pb::Outcome& evidence_;
+  const pb::Outcome& baseline_;
+  Measured evidence_;
   const World& world_;
   uint32_t limit_;
   uint32_t simulations_ = 0;
+  std::map<std::string, Trial> done_;
 };
 
 }  // namespace rehearse::faults

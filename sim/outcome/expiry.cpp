@@ -227,9 +227,14 @@ void network_retries(const Evidence& evidence, const std::vector<Watched>& ranks
       expiry.rank = who;
       expiry.meeting = id;
       expiry.timer = ib ? "ib-retry" : "socket";
-      expiry.text = ib ? "NET/IB: Got completion from peer with status=IBV_WC_RETRY_EXC_ERR(12) "
-                         "opcode=IBV_WC_SEND(0) len=0 vendor err 129: NCCL WARN unhandled system "
-                         "error, remote process exited or there was a network error"
+      const std::string& link = evidence.links[outage.link].name;
+      const size_t adapter = link.find('/') + 1;
+      expiry.text = ib ? fmt::format(
+                             "NET/IB: Got completion from peer with "
+                             "status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) len=0 "
+                             "vendor err 129 hca {}: NCCL WARN unhandled system error, "
+                             "remote process exited or there was a network error",
+                             link.substr(adapter, link.find('/', adapter) - adapter))
                        : "NCCL WARN socketProgress: Connection closed by remote peer: Connection "
                          "timed out";
       expiry.action = "tear-down";

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "faults/diagnose/likeness.hpp"
+#include "faults/diagnose/observable.hpp"
 #include "tests/faults/small_world.hpp"
 
 using namespace rehearse;
@@ -130,11 +131,52 @@ TEST_CASE("likeness is one for the same run and falls with every difference",
           "[faults][diagnose]") {
   const Broken slow("F60:rank=3,factor=2"), other("F60:rank=4,factor=2"), hang("F21"),
       later("F21:nth=9");
-  CHECK(likeness(slow.evidence, slow.evidence).score == Approx(1));
-  CHECK(likeness(slow.evidence, other.evidence).score < 0.99);
-  CHECK(likeness(slow.evidence, other.evidence).score >
-        likeness(slow.evidence, slow.baseline).score);
-  CHECK(likeness(hang.evidence, hang.evidence).score == Approx(1));
-  CHECK(likeness(hang.evidence, later.evidence).score < 0.7);
-  CHECK(likeness(hang.evidence, slow.evidence).score == 0);
+  const auto changes = [](const Broken& broken) {
+    return changes_of(observable(broken.evidence), observable(broken.baseline));
+  };
+  CHECK(likeness(changes(slow), changes(slow)).score == Approx(1));
+  CHECK(likeness(changes(slow), changes(other)).score < 0.9);
+  const Changes none = changes_of(observable(slow.baseline), observable(slow.baseline));
+  CHECK(likeness(changes(slow), none).score < likeness(changes(slow), changes(other)).score);
+  CHECK(likeness(changes(hang), changes(hang)).score == Approx(1));
+  CHECK(likeness(changes(hang), changes(later)).score < 0.98);
+}
+
+TEST_CASE("what was injected is not observable", "[faults][diagnose]") {
+  pb::Outcome outcome = Broken("F60:rank=3,factor=2").evidence;
+  outcome.add_patches("slow-rank");
+  outcome.add_command("--fault F60");
+  outcome.mutable_symptom()->set_id("D2.2");
+  pb::Culprit& culprit = *outcome.add_culprits();
+  culprit.set_kind("rank");
+  culprit.set_rank(3);
+  pb::OutcomeFinding& rule = *outcome.add_findings();
+  rule.set_id("learning-rate-not-scaled");
+  rule.set_category("D2.5");
+  rule.set_first("job: the learning rate is that of one rank");
+  const pb::Outcome seen = observable(outcome);
+  CHECK(seen.patches_size() == 0);
+  CHECK(seen.command_size() == 0);
+  CHECK_FALSE(seen.has_symptom());
+  CHECK(seen.culprits_size() == 0);
+  REQUIRE(seen.findings_size() == 1);
+  CHECK(seen.findings(0).id() == "wrong-result");
+  CHECK(seen.findings(0).first() == "job");
+  CHECK(readable("launch.env.NCCL_ALGO"));
+  CHECK_FALSE(readable("launch.training.corrupted_ranks"));
+  CHECK_FALSE(readable("platform.nodes[0].shm"));
+}
+
+TEST_CASE("evidence that no fault of the catalogue explains has an unknown cause",
+          "[faults][diagnose]") {
+  Broken broken("F60:rank=3,factor=2");
+  // Nobody computes longer, all are late, and no link is busier.
+  broken.evidence = broken.baseline;
+  auto& steps = *broken.evidence.mutable_step_time_ns();
+  steps.set_mean(3 * steps.mean());
+  for (pb::RankBreakdown& rank : *broken.evidence.mutable_breakdown()) {
+    rank.set_idle(rank.idle() + 2 * rank.step());
+    rank.set_step(3 * rank.step());
+  }
+  CHECK(broken.diagnosis().unknown());
 }

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rehearse campaign`: faults injected at random places, diagnosed and repaired; how often that works.
+#include "validation/blind/campaign.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/program_options/value_semantic.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/text.hpp"
+#include "cli/scenario_options.hpp"
+#include "cli/table.hpp"
+#include "cli/verbs.hpp"
+
+namespace rehearse::cli {
+namespace {
+namespace po = boost::program_options;
+using Json = nlohmann::ordered_json;
+using validation::CampaignFigures;
+using Runs = std::vector<pb::CampaignRun>;
+
+std::map<std::string, Runs> by_fault(const Runs& runs) {
+  std::map<std::string, Runs> out;
+  for (const pb::CampaignRun& run : runs) {
+    if (run.truth() == pb::CampaignRun::CATALOGUED) out[run.fault()].push_back(run);
+  }
+  return out;
+}
+
+// What the first cause was instead, with how often.
+std::map<std::string, size_t> taken_for(const Runs& runs) {
+  std::map<std::string, size_t> out;
+  for (const pb::CampaignRun& run : runs) {
+    if (!run.failed().empty() || (run.place() == 1 && !run.called_unknown())) continue;
+    const std::string first = run.causes().empty()
+                                  ? run.seen_symptom()
+                                  : run.causes(0).substr(0, run.causes(0).find_first_of(": "));
+    ++out[run.called_unknown() ? "unknown" : first];
+  }
+  return out;
+}
+
+Json json_of(const Runs& runs, const validation::CampaignRequest& request) {
+  const CampaignFigures all = validation::figures_of(runs);
+  Json out{{"schema", "rehearse.campaign/1"},
+           {"runs", all.runs},
+           {"symptom_accuracy", all.symptom},
+           {"cause_top1", all.top1},
+           {"cause_top3", all.top3},
+           {"culprit_accuracy", all.culprit},
+           {"fix_restores", all.fix},
+           {"false_alarm_rate", all.false_alarms},
+           {"unknown_recall", all.unknown},
+           {"blind", request.blind},
+           {"seed", request.seed},
+           {"seeds", request.seeds},
+           {"compound", request.compound},
+           {"healthy_runs", all.healthy},
+           {"unknown_runs", all.outside},
+           {"failed_runs", all.failed},
+           {"top1_by_class", all.alike},
+           {"simulations", all.simulations}};
+  Json faults = Json::object();
+  for (const auto& [fault, own] : by_fault(runs)) {
+    const CampaignFigures figures = validation::figures_of(own);
+    Json confused = Json::object();
+    for (const auto& [other, times] : taken_for(own)) confused[other] = times;
+    faults[fault] = {{"n", figures.counted},       {"failed", figures.failed},
+                     {"symptom", figures.symptom}, {"top1", figures.top1},
+                     {"top3", figures.top3},       {"culprit", figures.culprit},
+                     {"fix", figures.fix},         {"taken_for", confused}};
+  }
+  out["per_fault"] = std::move(faults);
+  Json rows = Json::array();
+  for (const pb::CampaignRun& run : runs) {
+    Json row{{"fault", run.fault()},
+             {"truth", lower_case(pb::CampaignRun::Truth_Name(run.truth()))},
+             {"injected", run.use()},
+             {"job", run.job()},
+             {"redrawn", run.redrawn()},
+             {"symptom", run.symptom()},
+             {"seen_symptom", run.seen_symptom()},
+             {"unknown", run.called_unknown()},
+             {"place", run.place()},
+             {"causes", std::vector<std::string>(run.causes().begin(), run.causes().end())},
+             {"simulations", run.simulations()}};
+    if (run.has_culprit_right()) row["culprit"] = run.culprit_right();
+    if (run.has_fix_restores()) row["fix"] = run.fix_restores();
+    if (!run.failed().empty()) row["failed"] = run.failed();
+    rows.push_back(std::move(row));
+  }
+  out["rows"] = std::move(rows);
+  return out;
+}
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string text_of(const Runs& runs, const Terminal& terminal) {
+  const CampaignFigures all = validation::figures_of(runs);
+  std::string out =
+      terminal.styled(Style::kBold, fmt::format("{} runs: cause first in {}, among three in {}",
+                                                all.runs, percent(all.top1), percent(all.top3)));
+  out += fmt::format("\n  symptom right {}, culprit right {}, first fix restores {}\n",
+                     percent(all.symptom), percent(all.culprit), percent(all.fix));
+  if (all.healthy + all.outside > 0) {
+    out += fmt::format(
+        "  {} healthy jobs: false alarms {}; {} faults outside the catalogue: called unknown {}\n",
+        all.healthy, percent(all.false_alarms), all.outside, percent(all.unknown));
+  }
+  if (all.failed > 0) out += fmt::format("  {} runs failed and are not counted\n", all.failed);
+  Table table({{"fault", Align::kLeft},
+               {"runs", Align::kRight},
+               {"first", Align::kRight},
+               {"of three", Align::kRight},
+               {"culprit", Align::kRight},
+               {"fix", Align::kRight},
+               {"taken for", Align::kLeft}});
+  for (const auto& [fault, own] : by_fault(runs)) {
+    const CampaignFigures figures = validation::figures_of(own);
+    std::vector<std::string> others;
+    for (const auto& [other, times] : taken_for(own)) {
+      others.push_back(times > 1 ? fmt::format("{} x{}", other, times) : other);
+    }
+    table.add({fault, std::to_string(figures.counted), percent(figures.top1), percent(figures.top3),
+               percent(figures.culprit), percent(figures.fix), join_words(others)});
+  }
+  return out + "\n" + table.text(terminal);
+}
+
+Result<int> run_campaign_verb(Context& context) {
+  RH_TRY(const auto catalogue, fault_catalogue(context.arguments()));
+  validation::CampaignRequest request;
+  if (const auto wanted = context.get<std::string>("faults"); wanted != "all") {
+    request.faults = split(wanted, ',');
+  }
+  RH_TRY(const int64_t seeds, context.number("seeds", 1, 10000));
+  RH_TRY(const int64_t seed, context.number("seed", 0, INT64_MAX));
+  RH_TRY(const int64_t compound, context.number("compound", 1, 4));
+  RH_TRY(const int64_t jobs, context.number("jobs", 1, 1024));
+  request.seeds = static_cast<uint32_t>(seeds);
+  request.seed = static_cast<uint64_t>(seed);
+  request.compound = static_cast<uint32_t>(compound);
+  request.jobs = static_cast<unsigned>(jobs);
+  request.blind = context.has("blind");
+  RH_TRY(const Runs runs, validation::run_campaign(request, catalogue, context.reporter()));
+  const auto done = context.json()
+                        ? context.print(json_of(runs, request))
+                        : context.print(std::string_view(text_of(runs, context.terminal())));
+  if (!done) return tl::unexpected(done.error());
+  return 0;
+}
+
+}  // namespace
+
+Verb campaign_verb() {
+  Verb verb;
+  verb.name = "campaign";
+  verb.summary = "inject faults at random places and measure the diagnosis";
+  verb.details =
+      "Every fault is injected at random places, with random strengths, into random jobs (DDP, "
+      "FSDP, "
+      "tensor and pipeline parallel, MoE, DLRM, Horovod, TensorFlow; 8 to 64 GPUs), diagnosed from "
+      "what is "
+      "observable, and the first fix is tried. With --blind the machine differs from the one "
+      "of the model, measurements are noisy, ranks are missing, one fault of ten is not in the "
+      "catalogue, and "
+      "healthy jobs are among them. The same seed gives the same runs.";
+  verb.options = [](po::options_description& options) {
+    auto add = options.add_options();
+    add("faults", po::value<std::string>()->default_value("all")->value_name("IDS"),
+        "all, or some: F01,F02");
+    add("seeds", po::value<std::string>()->default_value("1")->value_name("N"),
+        "runs of each fault");
+    add("seed", po::value<std::string>()->default_value("1")->value_name("S"),
+        "where random numbers begin");
+    add("blind", "another machine, noise, unknown faults, healthy jobs");
+    add("compound", po::value<std::string>()->default_value("1")->value_name("N"),
+        "faults at once");
+    add("jobs",
+        po::value<std::string>()
+            ->default_value(std::to_string(std::max(1u, std::thread::hardware_concurrency())))
+            ->value_name("N"),
+        "runs at a time");
+    add("catalogue", po::value<std::vector<std::string>>()->value_name("DIR"),
+        "folder with faults of your own (repeatable)");
+  };
+  verb.examples = {{"./rehearse campaign --faults F41 --seed 3", "one fault, once", 0}};
+  verb.run = run_campaign_verb;
+  return verb;
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a run differs from the healthy run of the same job, aspect by aspect. Evidence is compared with the
+// healthy run of the real machine, a simulated fault with the simulated healthy run: what the model
+// gets wrong about the machine is in both of its runs and cancels. Pure functions.
+//
+//   measured   one figure per rank (or for the job); a rank that was not recorded is not there
+//   counted    whatever is there, by name; what is not there is 0: links, calls, texts, who waits
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "sim/proto/outcome.pb.h"
+
+namespace rehearse::faults {
+
+enum class Aspect {
+  // Runs that complete. Times are shares of the healthy step.
+  kStep,       // ln(step / healthy step)
+  kPattern,    // of single steps around their mean
+  kCompute,    // per rank
+  kTransfer,   // per rank: communication
+  kWait,       // per rank
+  kHost,       // per rank: host and idle
+  kOverlap,    // per rank: communication behind compute
+  kCalls,      // calls and bytes of each communicator, ln
+  kBandwidth,  // bus bandwidth of each communicator, ln
+  kAlgorithm,  // that NCCL used
+  kLinks,      // busy share of each link
+  // All runs.
+  kTransport,  // of each communicator, and the nodes whose log tells of a fall-back
+  kMemory,     // peaks and what they are made of, shares of the capacity
+  kFindings,   // what people see: steps, devices, results
+  // Runs that do not complete.
+  kPhase,
+  kState,    // in which each rank did not come up
+  kWaiting,  // ranks that wait
+  kMissing,  // ranks that are waited for and wait for nobody
+  kCall,     // in which call
+  kSize,     // ranks that came to it with another size
+  kFailed,   // the rank that failed first
+  kText,     // kinds of error text
+  kWhen,     // when it stopped, and when somebody said so
+};
+
+struct Change {
+  double value = 0;
+  double noise = 0;  // differences below this say nothing
+};
+
+using Changes = std::map<Aspect, std::map<std::string, Change>>;
+
+// Both as observable() makes them.
+[[nodiscard]] Changes changes_of(const pb::Outcome& run, const pb::Outcome& healthy);
+
+[[nodiscard]] const char* name_of(Aspect aspect);
+// Absent keys are unknown, not 0.
+[[nodiscard]] bool is_measured(Aspect aspect);
+// Grows with the strength of a fault.
+[[nodiscard]] bool is_time(Aspect aspect);
+
+// An error text without what differs from run to run: numbers, addresses, names of hosts.
+[[nodiscard]] std::string text_kind(const std::string& text);
+
+}  // namespace rehearse::faults

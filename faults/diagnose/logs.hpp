@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Causes from NCCL's logs alone: settings that NCCL says it read, the network it uses, and its warnings,
+// against what the catalogue says of each fault (its settings, and the lines quoted in `in-logs`). Rules;
+// nothing is simulated. Pure functions.
+#pragma once
+
+#include <span>
+
+#include "faults/fault_catalogue.hpp"
+#include "faults/proto/diagnosis.pb.h"
+#include "traces/proto/evidence.pb.h"
+
+namespace rehearse::faults {
+
+// Symptom B3 for a network over sockets that some process was told or forced to take, B1 (B2: time-outs) for
+// warnings of communicators that did not come up, D1.1 for those that did; healthy otherwise.
+[[nodiscard]] pb::Diagnosis diagnose_logs(std::span<const pb::NcclLog> logs,
+                                          const FaultCatalogue& catalogue);
+
+}  // namespace rehearse::faults

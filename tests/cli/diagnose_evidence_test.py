@@ -1,0 +1,66 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`rehearse diagnose` on what ranks leave behind: flight recorder dumps and NCCL logs, simulated and real."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = sys.argv.pop(1)
+HOME = pathlib.Path(os.environ.get("REHEARSE_HOME", "."))
+DATA = pathlib.Path(os.environ.get("REHEARSE_DATA", HOME / "../shared/data"))
+
+
+def rehearse(*words):
+    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=300)
+
+
+def culprits(done):
+    cause = json.loads(done.stdout)["causes"][0]
+    return cause["fault"], sorted({c["rank"] for c in cause["culprits"] if "rank" in c})
+
+
+class Evidence(unittest.TestCase):
+    def test_dumps_of_a_stopped_rank_name_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            rehearse("run", "ddp-16", "--fault", "F24:rank=6,at=100ms", "--flight-recorder", folder)
+            done = rehearse("diagnose", folder, "--json")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertEqual(culprits(done)[1], [6])
+
+    def test_dumps_of_a_call_that_one_rank_makes_alone_name_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            rehearse("run", "ddp-16", "--fault", "F22:rank=3,nth=2", "--flight-recorder", folder)
+            done = rehearse("diagnose", folder, "--json")
+            self.assertEqual(culprits(done)[1], [3])
+
+    def test_logs_show_the_setting_and_where(self):
+        with tempfile.TemporaryDirectory() as folder:
+            rehearse("run", "ddp-16", "--fault", "F16:node=1", "--nccl-log", folder)
+            done = rehearse("diagnose", folder, "--json")
+            document = json.loads(done.stdout)
+            self.assertEqual(document["symptom"]["id"], "B3", done.stdout[:2000])
+            self.assertEqual(document["causes"][0]["fault"], "F16")
+
+    def test_a_folder_without_evidence_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "notes.txt").write_text("nothing\n")
+            done = rehearse("diagnose", folder)
+            self.assertEqual(done.returncode, 65, done.stderr)
+            self.assertIn("neither flight recorder dumps nor NCCL logs", done.stderr)
+
+    def test_the_injected_ranks_of_real_jobs_are_named(self):
+        for job in ("gpu_error_1st", "lock_gil_1st"):
+            folder = DATA / "flight_recorder" / job
+            if not folder.is_dir():
+                self.skipTest(f"no {folder}")
+            truth = json.loads((folder / "ground_truth.json").read_text())["fault_ranks"]
+            done = rehearse("diagnose", str(folder), "--json")
+            self.assertEqual(culprits(done)[1], truth, job)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/blind/blind_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "faults/diagnose/diagnose.hpp"
+#include "faults/diagnose/observable.hpp"
+#include "faults/symptoms/classifier.hpp"
+#include "validation/blind/draw.hpp"
+#include "validation/blind/hidden_world.hpp"
+
+namespace rehearse::validation {
+namespace {
+
+using faults::FaultUse;
+
+constexpr double kRestored = 0.02;
+// Causes of one class count for each other when their scores are this close.
+constexpr double kAlike = 0.1;
+constexpr int kCausesKept = 5;
+
+// What was injected, and what it did.
+struct Injected {
+  const PreparedJob* job = nullptr;
+  std::vector<FaultUse> uses;
+  sim::Scenario broken;
+  pb::Outcome healthy, outcome;  // of the hidden machine, without noise
+  pb::Symptom symptom;
+  uint32_t redrawn = 0;
+};
+
+pb::Symptom symptom_of(const pb::Outcome& outcome, const pb::Outcome& healthy) {
+  pb::Outcome seen = faults::observable(outcome);
+  *seen.mutable_baseline_step_time_ns() = healthy.step_time_ns();
+  return faults::classify(seen);
+}
+
+// Whether anybody would notice, and as what the fault is known for.
+bool shows(const Injected& injected, const BlindRun& run) {
+  const std::string& id = injected.symptom.id();
+  if (id == faults::kHealthy) return false;
+  if (id == "D2.2") {
+    const auto now = static_cast<double>(injected.outcome.step_time_ns().mean());
+    const auto then = static_cast<double>(injected.healthy.step_time_ns().mean());
+    if (now < (1 + kNoticed) * then) return false;
+  }
+  return std::any_of(run.faults.begin(), run.faults.end(), [&](const auto& entry) {
+    const auto& known = entry->fault.symptoms();
+    return std::find(known.begin(), known.end(), id) != known.end();
+  });
+}
+
+Result<void> inject(const std::vector<FaultUse>& uses, const BlindContext& context,
+                    sim::Scenario& scenario) {
+  for (const FaultUse& use : uses) {
+    RH_TRY(const auto patches, faults::patches_of(use, scenario.document));
+    for (const pb::Patch& patch : patches) {
+      if (auto done = context.world.apply(scenario, patch); !done) return done;
+    }
+  }
+  return {};
+}
+
+Result<Injected> attempt(const PreparedJob& job, std::vector<FaultUse> uses, const BlindRun& run,
+                         const BlindContext& context) {
+  Injected out;
+  out.job = &job;
+  out.uses = std::move(uses);
+  sim::Scenario healthy = job.scenario;
+  if (run.blind) {
+    RH_TRY(healthy, hidden(job.scenario, run.seed));
+  }
+  out.broken = healthy;
+  if (auto done = inject(out.uses, context, out.broken); !done) return tl::unexpected(done.error());
+  RH_TRY(out.outcome, context.world.simulate(out.broken));
+  RH_TRY(out.healthy, context.world.simulate(healthy));
+  out.symptom = symptom_of(out.outcome, out.healthy);
+  return out;
+}
+
+// kBadInput when no draw shows anything.
+Result<Injected> draw(const BlindRun& run, const BlindContext& context) {
+  Random random(run.seed, "placement");
+  std::vector<const PreparedJob*> jobs;
+  for (const PreparedJob& job : context.jobs) {
+    if (run.jobs.count(job.job.name())) jobs.push_back(&job);
+  }
+  if (jobs.empty()) return fail(Code::kBadInput, "no job has a place for the fault");
+  std::string last = "it changes nothing that anybody would notice";
+  for (uint32_t tries = 0; tries <= kRedraws; ++tries) {
+    const PreparedJob* job = jobs[random.below(jobs.size())];
+    std::vector<FaultUse> uses;
+    const bool defaults = tries == kRedraws;
+    if (defaults && !run.faults.empty()) {
+      const std::string& home = run.faults.front()->fault.scenario();
+      for (const PreparedJob* each : jobs) {
+        if (each->job.name() == (home.empty() ? "ddp-16" : home)) job = each;
+      }
+    }
+    const DrawFrom from{.document = job->scenario.document, .duration = job->baseline.end_ns()};
+    for (const auto& entry : run.faults) {
+      uses.push_back(defaults ? faults::with_defaults(entry) : draw_use(entry, from, random));
+    }
+    auto injected = attempt(*job, std::move(uses), run, context);
+    if (!injected) {
+      if (injected.error().code == Code::kInterrupted) return injected;
+      last = injected.error().message();
+      continue;
+    }
+    injected->redrawn = tries;
+    if (run.faults.empty() || shows(*injected, run)) return injected;
+    last = fmt::format("{} shows {}", injected->uses.front().text(), injected->symptom.id());
+  }
+  return fail(Code::kBadInput, "no draw shows the fault: " + last);
+}
+
+// Places as ranks and links: a node is all its ranks.
+std::set<std::string> places(const FaultUse& use, const pb::Scenario& document) {
+  pb::Cause cause;
+  faults::add_culprits(use, document, cause);
+  std::set<std::string> out;
+  for (const pb::Culprit& culprit : cause.culprits()) {
+    if (culprit.has_rank()) out.insert(fmt::format("rank {}", culprit.rank()));
+    if (!culprit.link().empty()) out.insert(culprit.link());
+    if (!culprit.has_node()) continue;
+    for (const pb::RankLaunch& rank : document.launch().ranks()) {
+      if (rank.node() == culprit.node()) out.insert(fmt::format("rank {}", rank.rank()));
+    }
+  }
+  return out;
+}
+
+// The first fix of the cause that promises all; of causes that look alike those of each, because nobody can tell
+// which is needed.
+Result<void> repair(const pb::Diagnosis& diagnosis, const BlindContext& context,
+                    sim::Scenario& scenario) {
+  const auto& alike = diagnosis.causes(0).alike();
+  for (int i = 0; i < diagnosis.causes_size(); ++i) {
+    const pb::Cause& cause = diagnosis.causes(i);
+    if (i > 0 && std::find(alike.begin(), alike.end(), cause.fault()) == alike.end()) continue;
+    RH_TRY(const FaultUse use, faults::parse_fault(cause.use(), context.catalogue));
+    RH_TRY(const auto fixes, faults::fixes_of(use, scenario.document));
+    const auto whole = std::find_if(fixes.begin(), fixes.end(), [](const pb::Fix& fix) {
+      return fix.restores() == pb::Fix::ALL;
+    });
+    if (whole == fixes.end()) continue;
+    for (const pb::Patch& patch : whole->patch()) {
+      if (auto done = context.world.apply(scenario, patch); !done) return done;
+    }
+  }
+  return {};
+}
+
+Result<bool> restores(const pb::Diagnosis& diagnosis, const Injected& injected,
+                      const BlindContext& context) {
+  sim::Scenario repaired = injected.broken;
+  if (auto done = repair(diagnosis, context, repaired); !done) return tl::unexpected(done.error());
+  RH_TRY(const pb::Outcome outcome, context.world.simulate(repaired));
+  const auto now = static_cast<double>(outcome.step_time_ns().mean());
+  const auto then = static_cast<double>(injected.healthy.step_time_ns().mean());
+  return symptom_of(outcome, injected.healthy).id() == faults::kHealthy && then > 0 &&
+         std::abs(now / then - 1) <= kRestored;
+}
+
+void judge_causes(const BlindRun& run, const Injected& injected, const pb::Diagnosis& diagnosis,
+                  const BlindContext& context, pb::CampaignRun& out) {
+  const auto meant = [&](const pb::Cause& cause) {
+    return std::any_of(run.faults.begin(), run.faults.end(),
+                       [&](const auto& entry) { return entry->fault.id() == cause.fault(); });
+  };
+  const double best = diagnosis.causes_size() > 0 ? diagnosis.causes(0).score() : 0;
+  for (int i = 0; i < diagnosis.causes_size() && out.place() == 0; ++i) {
+    if (meant(diagnosis.causes(i))) out.set_place(static_cast<uint32_t>(i + 1));
+  }
+  if (out.place() > 1 && run.faults.size() == 1) {
+    const pb::Cause& own = diagnosis.causes(static_cast<int>(out.place()) - 1);
+    if (context.classes.joining(own.fault(), diagnosis.causes(0).fault()) && own.simulated() &&
+        best - own.score() <= kAlike) {
+      out.set_alike(true);
+      out.set_place(1);
+    }
+  }
+  for (int i = 0; i < std::min(diagnosis.causes_size(), kCausesKept); ++i) {
+    const pb::Cause& cause = diagnosis.causes(i);
+    out.add_causes(fmt::format("{} {:.3f}", cause.use(), cause.score()));
+  }
+  out.set_score(best);
+  if (injected.uses.size() != 1) return;
+  const auto wanted = places(injected.uses.front(), injected.broken.document);
+  if (wanted.empty()) return;
+  out.set_culprit_right(false);
+  if (diagnosis.causes_size() == 0) return;
+  const auto named = faults::parse_fault(diagnosis.causes(0).use(), context.catalogue);
+  if (named) out.set_culprit_right(places(*named, injected.broken.document) == wanted);
+}
+
+}  // namespace
+
+Result<pb::CampaignRun> run_blind(const BlindRun& run, const BlindContext& context) {
+  pb::CampaignRun out;
+  out.set_truth(run.truth);
+  for (const auto& entry : run.faults) {
+    out.set_fault(out.fault() + (out.fault().empty() ? "" : "+") + entry->fault.id());
+  }
+  auto drawn = draw(run, context);
+  if (!drawn) {
+    if (drawn.error().code == Code::kInterrupted) return tl::unexpected(drawn.error());
+    out.set_failed(drawn.error().message());
+    return out;
+  }
+  const Injected& injected = *drawn;
+  out.set_job(injected.job->job.name());
+  out.set_redrawn(injected.redrawn);
+  out.set_symptom(injected.symptom.id());
+  for (const FaultUse& use : injected.uses) {
+    out.set_use(out.use() + (out.use().empty() ? "" : " ") + use.text());
+  }
+  Random random(run.seed, "measurement");
+  pb::Outcome evidence = faults::observable(injected.outcome);
+  pb::Outcome baseline = faults::observable(injected.healthy);
+  if (run.blind) {
+    evidence = measured(evidence, {}, random);
+    baseline = measured(baseline, {}, random);
+  }
+  RH_TRY(const pb::Diagnosis diagnosis,
+         faults::diagnose({.evidence = evidence,
+                           .healthy = injected.job->scenario,
+                           .configured = &injected.broken.document.launch(),
+                           .baseline = &baseline,
+                           .simulated = &injected.job->baseline,
+                           .classes = &context.classes,
+                           .max_simulations = context.max_simulations},
+                          context.catalogue, context.world));
+  out.set_seen_symptom(diagnosis.symptom().id());
+  out.set_symptom_right(diagnosis.symptom().id() == injected.symptom.id());
+  out.set_called_unknown(diagnosis.unknown());
+  out.set_simulations(diagnosis.simulations());
+  judge_causes(run, injected, diagnosis, context, out);
+  if (run.truth == pb::CampaignRun::CATALOGUED) {
+    out.set_fix_restores(false);
+    if (diagnosis.causes_size() > 0 && run.faults.size() == 1) {
+      const auto repaired = restores(diagnosis, injected, context);
+      if (!repaired && repaired.error().code == Code::kInterrupted) {
+        return tl::unexpected(repaired.error());
+      }
+      out.set_fix_restores(repaired && *repaired);
+    }
+  }
+  return out;
+}
+
+}  // namespace rehearse::validation

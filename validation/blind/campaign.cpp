@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/blind/campaign.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/document.hpp"
+#include "base/install.hpp"
+#include "base/random.hpp"
+#include "sim/worker.hpp"
+#include "validation/blind/blind_run.hpp"
+
+namespace rehearse::validation {
+namespace {
+
+// For every ten faults of the catalogue one is outside of it and one job is healthy; with few faults at
+// least one of each.
+constexpr size_t kOneIn = 9;
+// Jobs that one run may be drawn from.
+constexpr size_t kJobsPerRun = 3;
+
+uint64_t seed_of(uint64_t seed, const std::string& what, uint32_t number) {
+  return Random(seed, what, number).next() >> 1;  // fits the scenario's seed in every notation
+}
+
+Result<pb::BlindJobs> read_jobs() {
+  pb::BlindJobs jobs;
+  RH_TRY(const auto path, shipped("validation/blind/jobs.yaml"));
+  if (auto read = read_document_file(path.string(), jobs); !read)
+    return tl::unexpected(read.error());
+  return jobs;
+}
+
+bool fits(const pb::BlindJob& job, const BlindRun& run) {
+  return std::all_of(run.faults.begin(), run.faults.end(), [&](const auto& entry) {
+    const auto& kinds = entry->fault.jobs();
+    return kinds.empty() || std::find(kinds.begin(), kinds.end(), job.kind()) != kinds.end();
+  });
+}
+
+// Some of the jobs in which the faults are met, and the one in which the first shows best.
+void choose_jobs(const pb::BlindJobs& all, BlindRun& run) {
+  Random random(run.seed, "jobs");
+  std::vector<std::string> names;
+  const std::string home = run.faults.empty() || run.faults.front()->fault.scenario().empty()
+                               ? "ddp-16"
+                               : run.faults.front()->fault.scenario();
+  for (const pb::BlindJob& job : all.jobs()) {
+    if (!fits(job, run)) continue;
+    names.push_back(job.name());
+    if (job.name() == home) run.jobs.insert(home);
+  }
+  for (size_t k = 0; k < kJobsPerRun && !names.empty(); ++k) {
+    const auto at = names.begin() + static_cast<std::ptrdiff_t>(random.below(names.size()));
+    run.jobs.insert(*at);
+    names.erase(at);
+  }
+}
+
+Result<std::vector<PreparedJob>> prepare_jobs(const std::vector<BlindRun>& runs,
+                                              const pb::BlindJobs& all, const faults::World& world,
+                                              Reporter& reporter) {
+  std::set<std::string> wanted;
+  for (const BlindRun& run : runs) wanted.insert(run.jobs.begin(), run.jobs.end());
+  std::vector<PreparedJob> out;
+  for (int i = 0; i < all.jobs_size(); ++i) {
+    const pb::BlindJob& job = all.jobs(i);
+    if (!wanted.count(job.name())) continue;
+    if (reporter.interrupted()) return fail(Code::kInterrupted, "stopped");
+    reporter.progress("jobs prepared", static_cast<uint64_t>(i),
+                      static_cast<uint64_t>(all.jobs_size()));
+    sim::Assignments written(job.set().begin(), job.set().end());
+    std::sort(written.begin(), written.end());
+    RH_TRY(sim::Scenario scenario, sim::load_scenario(job.scenario(), written, reporter));
+    RH_TRY(pb::Outcome baseline, world.simulate(scenario));
+    out.push_back({job, std::move(scenario), std::move(baseline)});
+  }
+  return out;
+}
+
+Result<std::vector<BlindRun>> plan(const CampaignRequest& request,
+                                   const faults::FaultCatalogue& catalogue,
+                                   const faults::FaultCatalogue& outside) {
+  std::vector<std::shared_ptr<const faults::FaultEntry>> wanted;
+  for (const std::string& id : request.faults) {
+    RH_TRY(auto entry, catalogue.find(id));
+    wanted.push_back(std::move(entry));
+  }
+  if (request.faults.empty()) wanted = catalogue.entries();
+  std::vector<BlindRun> runs;
+  for (const auto& entry : wanted) {
+    for (uint32_t k = 0; k < request.seeds; ++k) {
+      BlindRun run;
+      run.faults = {entry};
+      run.seed = seed_of(request.seed, entry->fault.id(), k);
+      run.blind = request.blind;
+      Random random(run.seed, "compound");
+      while (run.faults.size() < std::min<size_t>(request.compound, wanted.size())) {
+        const auto& other = wanted[random.below(wanted.size())];
+        if (std::find(run.faults.begin(), run.faults.end(), other) == run.faults.end()) {
+          run.faults.push_back(other);
+        }
+      }
+      runs.push_back(std::move(run));
+    }
+  }
+  if (!request.blind) return runs;
+  const size_t extra = std::max<size_t>(1, (runs.size() + kOneIn - 1) / kOneIn);
+  for (uint32_t k = 0; k < extra; ++k) {
+    BlindRun& run = runs.emplace_back();
+    run.truth = pb::CampaignRun::UNKNOWN;
+    run.seed = seed_of(request.seed, "outside", k);
+    run.faults.push_back(outside.entries()[k % outside.entries().size()]);
+  }
+  for (uint32_t k = 0; k < extra; ++k) {
+    BlindRun& run = runs.emplace_back();
+    run.truth = pb::CampaignRun::HEALTHY;
+    run.seed = seed_of(request.seed, "healthy", k);
+  }
+  return runs;
+}
+
+Result<std::string> work(const BlindRun& run, const BlindContext& context) {
+  RH_TRY(const pb::CampaignRun done, run_blind(run, context));
+  return done.SerializeAsString();
+}
+
+struct Busy {
+  size_t run = 0;
+  sim::Child child;
+};
+
+// Waits until a child has something, and takes it. Nothing: none has ended.
+Result<std::optional<Busy>> next_ended(std::vector<Busy>& busy, Reporter& reporter) {
+  std::vector<pollfd> waiting;
+  for (const Busy& each : busy) waiting.push_back({each.child.descriptor(), POLLIN, 0});
+  ::poll(waiting.data(), waiting.size(), 200);
+  if (reporter.interrupted()) return fail(Code::kInterrupted, "stopped");
+  SilentReporter silent;
+  for (size_t i = 0; i < busy.size(); ++i) {
+    if (waiting[i].revents == 0 || busy[i].child.read(silent)) continue;
+    std::optional<Busy> ended = std::move(busy[i]);
+    busy.erase(busy.begin() + static_cast<std::ptrdiff_t>(i));
+    return ended;
+  }
+  return std::optional<Busy>{};
+}
+
+}  // namespace
+
+Result<std::vector<pb::CampaignRun>> run_campaign(const CampaignRequest& request,
+                                                  const faults::FaultCatalogue& catalogue,
+                                                  Reporter& reporter) {
+  RH_TRY(const auto folder, shipped("validation/blind/unknown"));
+  const std::filesystem::path folders[] = {folder};
+  RH_TRY(const auto outside, faults::FaultCatalogue::load(folders));
+  RH_TRY(const auto classes, faults::FaultClasses::load_shipped());
+  RH_TRY(const pb::BlindJobs all, read_jobs());
+  RH_TRY(std::vector<BlindRun> runs, plan(request, catalogue, outside));
+  for (BlindRun& run : runs) choose_jobs(all, run);
+  const faults::World world = faults::simulated_world(reporter);
+  RH_TRY(const std::vector<PreparedJob> jobs, prepare_jobs(runs, all, world, reporter));
+  // Children have nobody to report to.
+  SilentReporter silent;
+  const faults::World quiet = faults::simulated_world(silent);
+  const BlindContext context{jobs, catalogue, classes, quiet};
+  std::vector<pb::CampaignRun> out(runs.size());
+  std::vector<Busy> busy;
+  size_t next = 0, done = 0;
+  while (done < runs.size()) {
+    while (next < runs.size() && busy.size() < std::max(1u, request.jobs)) {
+      RH_TRY(sim::Child child,
+             sim::Child::start([&, next](Reporter&) { return work(runs[next], context); }));
+      busy.push_back({next++, std::move(child)});
+    }
+    RH_TRY(std::optional<Busy> ended, next_ended(busy, reporter));
+    if (!ended) continue;
+    pb::CampaignRun& row = out[ended->run];
+    const auto answer = ended->child.answer();
+    if (!answer || !row.ParseFromString(*answer)) {
+      row.set_truth(runs[ended->run].truth);
+      if (!runs[ended->run].faults.empty())
+        row.set_fault(runs[ended->run].faults.front()->fault.id());
+      row.set_failed(answer ? "no answer" : answer.error().message());
+    }
+    reporter.progress("runs", ++done, runs.size());
+  }
+  return out;
+}
+
+CampaignFigures figures_of(const std::vector<pb::CampaignRun>& runs) {
+  CampaignFigures out;
+  size_t symptom = 0, top1 = 0, top3 = 0, culprits = 0, culprit = 0, fixes = 0, fix = 0, alarms = 0,
+         unknown = 0;
+  for (const pb::CampaignRun& run : runs) {
+    ++out.runs;
+    out.simulations += run.simulations();
+    if (!run.failed().empty()) {
+      ++out.failed;
+      continue;
+    }
+    if (run.truth() == pb::CampaignRun::HEALTHY) {
+      ++out.healthy;
+      alarms += run.seen_symptom() != "healthy" ? 1 : 0;
+      continue;
+    }
+    if (run.truth() == pb::CampaignRun::UNKNOWN) {
+      ++out.outside;
+      unknown += run.called_unknown() ? 1 : 0;
+      continue;
+    }
+    ++out.counted;
+    symptom += run.symptom_right() ? 1 : 0;
+    const bool named = !run.called_unknown();
+    top1 += named && run.place() == 1 ? 1 : 0;
+    out.alike += named && run.place() == 1 && run.alike() ? 1 : 0;
+    top3 += run.place() >= 1 && run.place() <= 3 ? 1 : 0;
+    culprits += run.has_culprit_right() ? 1 : 0;
+    culprit += run.culprit_right() ? 1 : 0;
+    fixes += run.has_fix_restores() ? 1 : 0;
+    fix += run.fix_restores() ? 1 : 0;
+  }
+  const auto share = [](size_t part, size_t whole, double none) {
+    return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : none;
+  };
+  out.symptom = share(symptom, out.counted, 1);
+  out.top1 = share(top1, out.counted, 1);
+  out.top3 = share(top3, out.counted, 1);
+  out.culprit = share(culprit, culprits, 1);
+  out.fix = share(fix, fixes, 1);
+  out.false_alarms = share(alarms, out.healthy, 0);
+  out.unknown = share(unknown, out.outside, 1);
+  return out;
+}
+
+}  // namespace rehearse::validation

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many blind runs: every fault so many times at random places, some faults that the catalogue does not
+// have, some healthy jobs. Runs are forked children, several at a time; the same seed gives the same
+// report on any number of cores.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/reporter.hpp"
+#include "faults/fault_catalogue.hpp"
+#include "validation/proto/campaign.pb.h"
+
+namespace rehearse::validation {
+
+struct CampaignRequest {
+  std::vector<std::string> faults;  // ids; empty: all of the catalogue
+  uint32_t seeds = 1;               // runs of each fault
+  uint64_t seed = 1;
+  bool blind = false;     // hidden machine, noise, unknown faults and healthy jobs
+  uint32_t compound = 1;  // faults at once
+  unsigned jobs = 1;      // children at a time
+};
+
+// By fault and number of the run; unknown and healthy ones last.
+[[nodiscard]] Result<std::vector<pb::CampaignRun>> run_campaign(
+    const CampaignRequest& request, const faults::FaultCatalogue& catalogue, Reporter& reporter);
+
+// Shares of the runs that count, 0 to 1; of none: 1 (0 for false alarms).
+struct CampaignFigures {
+  size_t runs = 0;
+  size_t counted = 0;  // runs of faults of the catalogue that showed something
+  double symptom = 1, top1 = 1, top3 = 1, culprit = 1, fix = 1;
+  double false_alarms = 0, unknown = 1;
+  size_t alike = 0;  // of top1: counted for a fault of the same class
+  size_t healthy = 0, outside = 0, failed = 0, simulations = 0;
+};
+[[nodiscard]] CampaignFigures figures_of(const std::vector<pb::CampaignRun>& runs);
+
+}  // namespace rehearse::validation
