@@ -140,10 +140,14 @@ void show(const Scenario& scenario, const Evidence& whole, Detail detail, pb::Ou
   }
 }
 
-}  // namespace
+// Where a replay is looked at on its way.
+struct Looks {
+  const std::vector<Nanos>& times;
+  const WatchFn& look;
+};
 
-Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
-                         const std::function<void(const Evidence&)>& look) {
+Result<void> replay_and_look(const Scenario& scenario, const Looks* looks, Reporter& reporter,
+                             const std::function<void(const Evidence&)>& look) {
   RH_TRY(traces::Program program, traces::build_program(*scenario.trace));
   keep_start_skew(*scenario.trace, program);
   apply_gpu_speeds(scenario, program);
@@ -198,19 +202,59 @@ Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
     };
   }
   ScheduleDirector director(schedule, program);
-  if (!schedule.empty()) options.director = &director;
+  // Under a director ranks do not run ahead of the clock: what is looked at is of one moment.
+  if (!schedule.empty() || looks != nullptr) options.director = &director;
+  Watch watch;
+  if (looks != nullptr) {
+    watch.times = looks->times;
+    watch.look = [&](const Standing& standing) {
+      if (options.director != nullptr) schedule.outages = director.outages();
+      return looks->look(
+          {program, scenario.trace->strings, standing.replayed, models, links, options, schedule},
+          standing);
+    };
+    options.watch = &watch;
+  }
   RH_TRY(Replayed replayed, replay(program, options, *fabric, reporter));
   if (options.director != nullptr) schedule.outages = director.outages();
-  look({program, scenario.trace->strings, replayed, models, links, options, schedule});
+  if (look) look({program, scenario.trace->strings, replayed, models, links, options, schedule});
   return {};
 }
 
-Result<pb::Outcome> simulate_here(const Scenario& written, Detail detail, Reporter& reporter) {
+}  // namespace
+
+Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
+                         const std::function<void(const Evidence&)>& look) {
+  return replay_and_look(scenario, nullptr, reporter, look);
+}
+
+Result<void> watch_here(const Scenario& scenario, const std::vector<Nanos>& times,
+                        Reporter& reporter, const WatchFn& look) {
+  const Looks looks{times, look};
+  return replay_and_look(scenario, &looks, reporter, {});
+}
+
+Result<Start> come_up(const Scenario& written) {
   RH_TRY(bringup::CameUp up, bringup::bring_up(written));
-  if (up.failed) return std::move(up.outcome);
-  std::optional<Scenario> other;
-  if (up.alone || !up.moved.empty()) other = as_it_came_up(written, up);
-  const Scenario& scenario = other ? *other : written;
+  Start start{std::move(up)};
+  if (!start.up.failed && (start.up.alone || !start.up.moved.empty())) {
+    start.other = as_it_came_up(written, start.up);
+  }
+  return start;
+}
+
+Result<pb::Outcome> simulate_here(const Scenario& written, Detail detail, Reporter& reporter) {
+  RH_TRY(Start start, come_up(written));
+  const bringup::CameUp& up = start.up;
+  const auto tell_origin = [&](pb::Outcome& outcome) {
+    *outcome.mutable_origin() = written.origin;
+    outcome.mutable_origin()->set_fidelity(written.document.fidelity());
+  };
+  if (up.failed) {
+    tell_origin(start.up.outcome);
+    return std::move(start.up.outcome);
+  }
+  const Scenario& scenario = start.of(written);
   pb::Outcome outcome;
   auto done = replay_here(scenario, reporter, [&](const Evidence& evidence) {
     outcome = make_outcome(scenario, evidence);
@@ -228,6 +272,7 @@ Result<pb::Outcome> simulate_here(const Scenario& written, Detail detail, Report
     }
   });
   if (!done) return tl::unexpected(done.error());
+  tell_origin(outcome);
   return outcome;
 }
 

@@ -5,9 +5,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/reporter.hpp"
+#include "sim/bringup/bringup.hpp"
 #include "sim/outcome/outcome.hpp"
 #include "sim/proto/outcome.pb.h"
 #include "sim/scenario/scenario.hpp"
@@ -34,13 +37,30 @@ enum class Detail : uint8_t {
 [[nodiscard]] Result<pb::Outcome> simulate(const Scenario& scenario, Detail detail,
                                            Reporter& reporter);
 
+// How a job comes up: what bring-up says, and the scenario with every rank on the GPU that it took and with those that it
+// found, where that is not as written.
+struct Start {
+  bringup::CameUp up;
+  std::optional<Scenario> other = std::nullopt;
+  [[nodiscard]] const Scenario& of(const Scenario& written) const {
+    return other ? *other : written;
+  }
+};
+[[nodiscard]] Result<Start> come_up(const Scenario& written);
+
 // The same in this process, once per process: for those that fork themselves (sim/worker.hpp).
 [[nodiscard]] Result<pb::Outcome> simulate_here(const Scenario& scenario, Detail detail,
                                                 Reporter& reporter);
 
 // Replays a scenario in this process and shows `look` what came out; for those that fork themselves
-// (sim/worker.hpp), once per process.
+// (sim/worker.hpp), once per process. The scenario is as it came up.
 [[nodiscard]] Result<void> replay_here(const Scenario& scenario, Reporter& reporter,
                                        const std::function<void(const Evidence&)>& look);
+
+// The same, standing still at `times` (ascending) on the way: `look` sees the run as it is then (its `replayed` is the
+// Standing's) and says whether it goes on. Once per process too.
+using WatchFn = std::function<bool(const Evidence&, const Standing&)>;
+[[nodiscard]] Result<void> watch_here(const Scenario& scenario, const std::vector<Nanos>& times,
+                                      Reporter& reporter, const WatchFn& look);
 
 }  // namespace rehearse::sim

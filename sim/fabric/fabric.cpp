@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
+#include "sim/fabric/fair_shares.hpp"
 #include "sim/fabric/folding.hpp"
 
 namespace rehearse::sim {
@@ -120,7 +122,7 @@ void Fabric::start(RouteId route, double bytes, uint64_t tag) {
     unused_.pop_back();
   }
   Flow& flow = flows_[id];
-  flow = {route, tag, bytes, clock(), flow.turn + 1, Flow::State::kFree};
+  flow = {route, tag, bytes, clock(), 0, flow.turn + 1, Flow::State::kFree};
   count_visits(folded_[route].constraints.size());
   std::vector<uint32_t> crowded;
   if (!demand_->start(id, route, crowded)) {
@@ -157,12 +159,11 @@ uint64_t Fabric::forget(uint32_t id) {
 
 bool Fabric::set_capacity(LinkId link, BytesPerSec capacity) {
   if (link >= links_ || !kept_[link]) return false;
-  if (listener_ == nullptr) {
-    capacities_[link] = capacity;
-    return true;
-  }
+  capacities_[link] = capacity;
+  if (listener_ == nullptr) return true;
   // A kept link that no route uses has no constraint, and nothing to change.
   if (const auto own = own_constraint_.find(link); own != own_constraint_.end()) {
+    constraint_capacity_[own->second.first] = capacity / own->second.second;
     set_constraint(own->second.first, capacity / own->second.second);
   }
   return true;
@@ -172,8 +173,14 @@ void Fabric::halt(uint64_t mask, uint64_t bits) {
   for (uint32_t id = 0; id < flows_.size(); ++id) {
     Flow& flow = flows_[id];
     if ((flow.tag & mask) != bits) continue;
-    if (flow.state == Flow::State::kFree) demand_->end(id, flow.route, true);
-    if (flow.state == Flow::State::kShares) halt_flow(id);
+    if (flow.state == Flow::State::kFree) {
+      flow.left = flow.bytes - demand_->bound(flow.route) * (clock() - flow.since);
+      demand_->end(id, flow.route, true);
+    }
+    if (flow.state == Flow::State::kShares) {
+      flow.left = left_of(id);
+      halt_flow(id);
+    }
     if (flow.state != Flow::State::kNone) flow.state = Flow::State::kHalted;
   }
 }
@@ -202,6 +209,44 @@ void Fabric::end_free_flow(uint64_t tag) {
   }
   --in_flight_;
   listener_->on_flow_end(forget(id));
+}
+
+void Fabric::pause_at(Nanos when) {
+  pause_ = std::max(when, now_);
+  if (listener_ != nullptr) wake_for_pause();
+}
+
+void Fabric::fire_pause() {
+  if (pause_ < 0 || stopped_) return;
+  drain(pause_);
+  if (stopped_) return;
+  now_ = std::max(now_, std::exchange(pause_, -1));
+  listener_->on_pause();
+}
+
+std::vector<Fabric::InFlight> Fabric::flows() const {
+  std::vector<InFlight> out;
+  std::vector<size_t> sharing;  // positions in `out`
+  std::vector<std::span<const LinkWeight>> uses;
+  for (uint32_t id = 0; id < flows_.size(); ++id) {
+    const Flow& flow = flows_[id];
+    if (flow.state == Flow::State::kNone) continue;
+    InFlight& row = out.emplace_back(InFlight{flow.tag, flow.route, flow.bytes, flow.left, 0});
+    if (flow.state == Flow::State::kFree) {
+      row.rate = demand_->bound(flow.route);
+      row.left = std::max(0.0, flow.bytes - row.rate * (clock() - flow.since));
+    } else if (flow.state == Flow::State::kShares) {
+      row.left = left_of(id);
+      sharing.push_back(out.size() - 1);
+      uses.emplace_back(folded_[flow.route].constraints);
+    }
+  }
+  const std::vector<BytesPerSec> rates = fair_shares(constraint_capacity_, uses);
+  for (size_t i = 0; i < sharing.size(); ++i) out[sharing[i]].rate = rates[i];
+  // The clock stands a little behind the moment that is looked at.
+  const double behind = clock() - static_cast<double>(now_) * 1e-9;
+  for (InFlight& flow : out) flow.left = std::min(flow.bytes, flow.left + flow.rate * behind);
+  return out;
 }
 
 void Fabric::stop() {
@@ -269,7 +314,9 @@ Result<void> Fabric::run(FabricListener& listener) {
   counters_.constraints = constraints.size();
   find_demand(constraints);
   if (auto ready = prepare(constraints, folded_); !ready) return ready;
+  constraint_capacity_ = folding.capacity;
   listener_ = &listener;
+  if (pause_ >= 0) wake_for_pause();
   if (const Nanos next = next_timer(); next >= 0) wake_at(next);
   auto done = run_clock();
   listener_ = nullptr;

@@ -50,6 +50,8 @@ class FabricListener {
   virtual ~FabricListener() = default;
   virtual void on_timer(uint64_t tag) = 0;
   virtual void on_flow_end(uint64_t tag) = 0;
+  // See Fabric::pause_at(); may look and stop, starts nothing.
+  virtual void on_pause() {}
 };
 
 class Fabric {
@@ -92,6 +94,9 @@ class Fabric {
   bool set_capacity(LinkId link, BytesPerSec capacity);
   // Flows in flight whose tag has these bits (tag & mask == bits) stand still for ever.
   void halt(uint64_t mask, uint64_t bits);
+  // Calls on_pause() once when everything up to and including `when` has happened and nothing after it; one at a
+  // time. Looking changes nothing that follows. A run that ends before does not come there.
+  void pause_at(Nanos when);
   // Ends the run: timers and flows that are left are dropped.
   void stop();
 
@@ -101,6 +106,17 @@ class Fabric {
   // Flows in flight. After run(): those that will never end because a link on their way is down.
   [[nodiscard]] uint64_t in_flight() const { return in_flight_; }
   [[nodiscard]] uint64_t stalled() const { return in_flight_; }
+  // Flows in flight as they are at on_pause(), in order of their numbers. Bytes and rate are per unit of weight.
+  struct InFlight {
+    uint64_t tag = 0;
+    RouteId route = 0;
+    double bytes = 0;
+    double left = 0;
+    BytesPerSec rate = 0;  // 0: it stands still
+  };
+  [[nodiscard]] std::vector<InFlight> flows() const;
+  // What a link has now.
+  [[nodiscard]] BytesPerSec capacity(LinkId link) const { return capacities_[link]; }
   // Bytes that have been put on each link so far.
   [[nodiscard]] std::vector<double> bytes_by_link() const;
   // How much work the run was: for tests of growth.
@@ -133,15 +149,21 @@ class Fabric {
   virtual void start_flow(RouteId route, double bytes, uint32_t flow) = 0;
   virtual void set_constraint(LinkId constraint, BytesPerSec capacity) = 0;
   virtual void halt_flow(uint32_t flow) = 0;
+  // Of a flow that was started and has not ended: bytes that have not passed at clock().
+  [[nodiscard]] virtual double left_of(uint32_t flow) const = 0;
   // Seconds, without the rounding of now().
   [[nodiscard]] virtual double clock() const = 0;
   // Runs the clock; calls fire_timers() at the dates asked for by wake_at() and end_flow() at ends.
   virtual Result<void> run_clock() = 0;
   // The earliest timer is now at `when`.
   virtual void wake_at(Nanos when) = 0;
+  // The clock is to call fire_pause() half a nanosecond after pause(): ends of flows are rounded to `pause()` until then.
+  virtual void wake_for_pause() = 0;
 
   void count_visits(uint64_t n) { counters_.visits += n; }
   void fire_timers(Nanos now);
+  [[nodiscard]] Nanos pause() const { return pause_; }  // -1: none
+  void fire_pause();
   void end_flow(Nanos now, uint32_t flow);
   [[nodiscard]] Nanos next_timer() const;  // when fire_timers() is due; -1: never
   [[nodiscard]] bool stopped() const { return stopped_; }
@@ -183,18 +205,21 @@ class Fabric {
     uint64_t tag = 0;
     double bytes = 0;
     double since = 0;   // clock() at its start
+    double left = 0;    // of one that was halted
     uint32_t turn = 0;  // how often its number was given
     enum class State : uint8_t { kNone, kFree, kShares, kHalted } state = State::kNone;
   };
   std::vector<Flow> flows_;  // by number
   std::vector<uint32_t> unused_;
   std::map<LinkId, std::pair<LinkId, uint32_t>> own_constraint_;  // of kept links: and its divisor
+  std::vector<BytesPerSec> constraint_capacity_;                  // as they are now
   std::vector<double> route_bytes_;
   std::vector<Timer> timers_, soft_;                              // heaps
   std::unordered_map<uint64_t, std::vector<RouteId>> route_ids_;  // by hash
   FabricListener* listener_ = nullptr;
   Nanos now_ = 0;
   Nanos slack_ = 0;
+  Nanos pause_ = -1;
   uint64_t order_ = 0;
   uint64_t in_flight_ = 0;
   bool stopped_ = false;

@@ -93,7 +93,14 @@ class ReferenceFabric final : public Fabric {
     }
   }
 
+  [[nodiscard]] double left_of(uint32_t id) const override {
+    const auto at = std::find_if(flows_.begin(), flows_.end(),
+                                 [id](const Flow& flow) { return flow.alive && flow.id == id; });
+    return at == flows_.end() ? 0 : std::max(0.0, at->left - at->rate * (time_ - at->as_of));
+  }
+
   void wake_at(Nanos) override {}
+  void wake_for_pause() override {}
   [[nodiscard]] double clock() const override { return time_; }
 
   // Flows and constraints joined to the dirty ones, in order of starts.
@@ -207,8 +214,14 @@ class ReferenceFabric final : public Fabric {
       while (!ends_.empty() && stale(ends_.front())) drop_front();
       const double end = ends_.empty() ? kNever : ends_.front().when;
       const Nanos timer = next_timer();
-      if (timer < 0 && ends_.empty()) return {};
+      const double look = pause() < 0 ? kNever : (static_cast<double>(pause()) + 0.5) * 1e-9;
+      if (timer < 0 && ends_.empty() && look == kNever) return {};
       const double wake = timer < 0 ? kNever : static_cast<double>(timer) * 1e-9;
+      if (look < std::min(wake, end)) {
+        time_ = std::max(look, time_);
+        fire_pause();
+        continue;
+      }
       if (wake <= end) {
         time_ = std::max(wake, time_);
         fire_timers(timer);

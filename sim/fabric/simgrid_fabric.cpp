@@ -139,6 +139,14 @@ class SimGridFabric final : public Fabric {
     park_blocked();
   }
 
+  [[nodiscard]] double left_of(uint32_t id) const override {
+    const auto at = std::find_if(flows_.begin(), flows_.end(), [id](const Flow& flow) {
+      return flow.id == id && (flow.comm != nullptr || flow.parked > 0);
+    });
+    if (at == flows_.end()) return 0;
+    return (at->comm != nullptr ? at->comm->get_remaining() : at->parked) / kGrain;
+  }
+
   // SimGrid bounds a flow by the slowest link of its route at its start, for ever: flows over a link
   // that got faster start anew with what they have left.
   void restart(LinkId constraint) {
@@ -206,6 +214,12 @@ class SimGridFabric final : public Fabric {
       armed_ = -1;
       fire_timers(when);
     });
+  }
+
+  void wake_for_pause() override {
+    const double date = (static_cast<double>(pause()) + 0.5) * 1e-9;
+    simgrid::kernel::timer::Timer::set(std::max(date, sg::Engine::get_clock()),
+                                       [this] { fire_pause(); });
   }
 
   Result<void> run_clock() override {

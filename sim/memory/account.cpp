@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "sim/scenario/environment.hpp"
+#include "sim/scenario/rebuild.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -155,6 +156,50 @@ void walk(const traces::RankTrace& rank, const traces::Strings& names, uint32_t 
   }
 }
 
+// Operations of the main thread that were recorded in each part of a run (before the first step, each step, behind the
+// last), and for each allocation how many came before it in its part.
+struct Recorded {
+  struct Event {
+    size_t op = 0;
+    size_t part = 0;
+    uint64_t before = 0;
+  };
+  std::vector<uint64_t> operations;
+  std::vector<Event> events;
+};
+
+Recorded recorded(const traces::RankTrace& rank, size_t main, uint32_t steps) {
+  Recorded out;
+  out.operations.assign(steps + 2, 0);
+  size_t part = 0;
+  for (size_t i = 0; i < rank.ops.size(); ++i) {
+    const Nanos when = rank.ops.start[i];
+    while (part < steps && when >= rank.steps[part].start) ++part;
+    if (part == steps && steps > 0 && when >= rank.steps[steps - 1].end) ++part;
+    const traces::OpKind kind = rank.ops.kind[i];
+    if (kind == traces::OpKind::kMemory) {
+      out.events.push_back({i, part, out.operations[part]});
+    } else if (rank.ops.lane[i] == main && kind != traces::OpKind::kHost &&
+               kind != traces::OpKind::kAnnotation) {
+      ++out.operations[part];
+    }
+  }
+  return out;
+}
+
+// The thread that works in the steps; without host threads the lane that has most to do.
+size_t main_lane(const traces::RankProgram& rank, uint32_t steps) {
+  if (const int thread = main_thread(rank, steps); thread >= 0) return static_cast<size_t>(thread);
+  size_t best = 0;
+  for (size_t l = 1; l < rank.lanes.size(); ++l) {
+    const auto length = [&](size_t lane) {
+      return rank.lane_begin[lane + 1] - rank.lane_begin[lane];
+    };
+    if (length(l) > length(best)) best = l;
+  }
+  return best;
+}
+
 // Contexts that other processes of the node opened on this rank's GPU.
 Bytes foreign_contexts(const pb::Launch& launch, const pb::RankLaunch& own) {
   Bytes count = 0;
@@ -248,6 +293,7 @@ std::vector<MemoryAccount> memory_accounts(const Scenario& scenario, const Evide
     account.rank = static_cast<uint32_t>(r);
     account.capacity = capacity_of(scenario, launch);
     const FixedParts parts = fixed.of(launch);
+    account.fixed = parts.sum();
     walk(rank, evidence.names, steps_of(evidence, rank), parts.sum(),
          changes_for(scenario, launch.rank()), account, [](size_t, Bytes) {});
     account.parts.emplace_back("NCCL buffers", parts.nccl);
@@ -310,6 +356,57 @@ std::vector<pb::MemoryCurve> memory_curves(const Scenario& scenario, const Evide
       curve.add_bytes(samples[i].second);
       at = std::max(at, when);
     }
+  }
+  return out;
+}
+
+StepPlace place_in_steps(const Evidence& past, size_t r) {
+  const traces::RankProgram& rank = past.program.ranks[r];
+  const uint32_t steps = past.program.steps;
+  if (rank.lanes.empty()) return {};
+  const size_t lane = main_lane(rank, steps);
+  OpId at = rank.lane_begin[lane];
+  while (at < rank.lane_begin[lane + 1] && past.replayed.end[r][at] >= 0) ++at;
+  StepPlace out;
+  OpId from = rank.lane_begin[lane];
+  for (uint32_t s = 0; s <= steps; ++s) {
+    const OpId next = rank.step_begin[lane * (steps + 1) + s];
+    if (at < next) {
+      out.done = at - from;
+      out.operations = next - from;
+      return out;
+    }
+    out.step = static_cast<int>(s);
+    from = next;
+  }
+  out.done = at - from;
+  out.operations = rank.lane_begin[lane + 1] - from;
+  return out;
+}
+
+std::vector<MemoryNow> memory_in_use(const Scenario& scenario, const Evidence& past) {
+  std::vector<MemoryNow> out;
+  Findings findings;
+  for (const MemoryAccount& account : memory_accounts(scenario, past, findings)) {
+    const traces::RankTrace& rank = scenario.trace->ranks[account.rank];
+    const traces::RankProgram& program = past.program.ranks[account.rank];
+    const auto steps =
+        static_cast<uint32_t>(std::min<size_t>(past.program.steps, rank.steps.size()));
+    const Recorded all = recorded(rank, main_lane(program, past.program.steps), steps);
+    const StepPlace place = place_in_steps(past, account.rank);
+    const auto now = static_cast<size_t>(place.step + 1);
+    const Changes changes = changes_for(scenario, rank.rank);
+    MemoryNow row{account.rank, account.fixed, account.capacity};
+    row.in_use += changes.leak * std::min<Bytes>(static_cast<Bytes>(now), steps);
+    for (const Recorded::Event& event : all.events) {
+      const bool done =
+          event.part < now || (event.part == now && event.before * place.operations <=
+                                                        place.done * all.operations[event.part]);
+      if (!done) continue;
+      row.in_use +=
+          changes.size(past.names.at(rank.ops.name[event.op]), rank.ops.mem(event.op)->bytes);
+    }
+    out.push_back(row);
   }
   return out;
 }

@@ -30,6 +30,7 @@ struct MemoryAccount {
   Bytes refused = 0;
   Bytes in_use = 0;  // when it was refused
   Bytes leaked = 0;  // by leak-memory, over all steps
+  Bytes fixed = 0;   // contexts and NCCL's buffers
   uint32_t refused_step = 0;
   double refused_part = 0;
 };
@@ -42,6 +43,24 @@ struct MemoryAccount {
 // Memory in use over simulated time, of the ranks whose memory is fullest, at most `most` of them.
 [[nodiscard]] std::vector<pb::MemoryCurve> memory_curves(const Scenario& scenario,
                                                          const Evidence& evidence, size_t most);
+
+// How far the main thread of a rank has come: it is in `step` (-1: before the first; as many as there are: behind the
+// last) and has ended `done` of the `operations` that it has there.
+struct StepPlace {
+  int step = -1;
+  uint64_t done = 0;
+  uint64_t operations = 0;
+};
+[[nodiscard]] StepPlace place_in_steps(const Evidence& past, size_t rank);
+
+// What each rank of `memory_accounts` holds in a run as it was up to a moment: what was recorded up to the operation of
+// its main thread that it is in; by share of the step's operations where patches changed their number.
+struct MemoryNow {
+  uint32_t rank = 0;  // position in Program::ranks
+  Bytes in_use = 0;
+  Bytes capacity = 0;
+};
+[[nodiscard]] std::vector<MemoryNow> memory_in_use(const Scenario& scenario, const Evidence& past);
 
 // What the framework prints.
 [[nodiscard]] std::string out_of_memory_text(const MemoryAccount& account, pb::Framework framework,

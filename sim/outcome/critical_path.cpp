@@ -21,7 +21,7 @@ namespace {
 using traces::kNoCall;
 using traces::RankProgram;
 
-constexpr int kShown = 12;  // rows per table
+constexpr size_t kShown = 12;  // rows per table
 // Operations that may be looked at again to say what would be saved.
 constexpr size_t kMostVisits = 8'000'000;
 constexpr size_t kMostOperations = 2'000'000;  // a larger run is not timed again
@@ -32,7 +32,7 @@ bool same_group(const RankProgram& rank, OpId a, OpId b) {
   return group != 0 && rank.calls[rank.call[a]].group == group;
 }
 
-void fill(const std::map<std::string, Nanos>& blame, Nanos length,
+void fill(const std::map<std::string, Nanos>& blame, Nanos length, size_t most,
           google::protobuf::RepeatedPtrField<pb::Blame>& out) {
   std::vector<std::pair<Nanos, std::string>> rows;
   rows.reserve(blame.size());
@@ -40,7 +40,7 @@ void fill(const std::map<std::string, Nanos>& blame, Nanos length,
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second < b.second;
   });
-  if (rows.size() > kShown) rows.resize(kShown);
+  if (rows.size() > most) rows.resize(most);
   for (const auto& [time, name] : rows) {
     pb::Blame& row = *out.Add();
     row.set_name(name);
@@ -89,7 +89,8 @@ void walk_critical_path(const Evidence& evidence,
   }
   if (r == SIZE_MAX) return;
   Nanos at = latest;
-  while (true) {
+  // Recorded times may contradict each other: the way back ends all the same.
+  for (size_t left = evidence.program.operations() + 1; left > 0; --left) {
     const RankProgram* rank = &evidence.program.ranks[r];
     if (rank->call[op] != kNoCall) {
       const uint32_t id = replayed.meeting_of[r][rank->call[op]];
@@ -129,7 +130,7 @@ void walk_critical_path(const Evidence& evidence,
   }
 }
 
-void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
+bool fill_critical_path(const Evidence& evidence, size_t rows, pb::CriticalPath& path) {
   std::map<std::string, Nanos> operations, ranks, links;
   Nanos latest = -1;
   LinkTraffic traffic(evidence);
@@ -152,12 +153,17 @@ void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
       if (link != platforms::kNoLink) links[evidence.links[link].name] += time;
     }
   });
-  if (latest < 0) return;
-  pb::CriticalPath& path = *out.mutable_critical_path();
+  if (latest < 0) return false;
   path.set_length_ns(latest);
-  fill(operations, latest, *path.mutable_operations());
-  fill(ranks, latest, *path.mutable_ranks());
-  fill(links, latest, *path.mutable_links());
+  fill(operations, latest, rows, *path.mutable_operations());
+  fill(ranks, latest, rows, *path.mutable_ranks());
+  fill(links, latest, rows, *path.mutable_links());
+  return true;
+}
+
+void fill_critical_path(const Evidence& evidence, pb::Outcome& out) {
+  pb::CriticalPath path;
+  if (fill_critical_path(evidence, kShown, path)) *out.mutable_critical_path() = std::move(path);
 }
 
 void fill_savings(const Evidence& evidence, pb::CriticalPath& path) {

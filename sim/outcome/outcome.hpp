@@ -40,6 +40,8 @@ void fill_breakdown(const Evidence& evidence, const std::vector<Nanos>& ends, pb
 // The chain of operations that decided when the run ended, and how much of it each name, rank and
 // link is.
 void fill_critical_path(const Evidence& evidence, pb::Outcome& out);
+// The same with at most so many rows per table. False: nothing ended.
+bool fill_critical_path(const Evidence& evidence, size_t rows, pb::CriticalPath& path);
 // By how much a step would be shorter, on average, without each row of the path: the run is timed
 // again for each, so only where somebody reads it.
 void fill_savings(const Evidence& evidence, pb::CriticalPath& path);
@@ -74,6 +76,9 @@ void fill_stragglers(const Evidence& evidence, const std::vector<Nanos>& ends, p
 
 // Links by use and communicators by what they did.
 void fill_usage(const Evidence& evidence, pb::Outcome& out);
+
+// "stream 20 nccl".
+[[nodiscard]] std::string lane_name(const Evidence& evidence, const traces::Lane& lane);
 
 // Every operation of every rank that ended, with its simulated times.
 void fill_timeline(const Evidence& evidence, pb::Timeline& out);

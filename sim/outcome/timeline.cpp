@@ -75,14 +75,6 @@ class TimelineNames {
   std::vector<std::pair<uint32_t, Work>> used_;
 };
 
-std::string lane_name(const Evidence& evidence, const traces::Lane& lane) {
-  const std::string name = traces::to_utf8(evidence.names.at(lane.name));
-  const char* kind = lane.kind == traces::LaneKind::kStream       ? "stream "
-                     : lane.kind == traces::LaneKind::kHostThread ? "thread "
-                                                                  : "proxy ";
-  return kind + std::to_string(lane.id) + (name.empty() ? "" : " " + name);
-}
-
 void fill_lane(const Evidence& evidence, size_t r, traces::LaneId l, TimelineNames& names,
                pb::LaneTimeline& out) {
   const RankProgram& rank = evidence.program.ranks[r];
@@ -154,6 +146,14 @@ void fill_path(const Evidence& evidence, TimelineNames& names, pb::Timeline& out
 }
 
 }  // namespace
+
+std::string lane_name(const Evidence& evidence, const traces::Lane& lane) {
+  const std::string& name = evidence.names.at(lane.name);
+  const char* kind = lane.kind == traces::LaneKind::kStream       ? "stream "
+                     : lane.kind == traces::LaneKind::kHostThread ? "thread "
+                                                                  : "proxy ";
+  return kind + std::to_string(lane.id) + (name.empty() ? "" : " " + name);
+}
 
 void fill_timeline(const Evidence& evidence, pb::Timeline& out) {
   out.set_schema("rehearse.timeline/1");

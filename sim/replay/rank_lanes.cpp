@@ -270,19 +270,23 @@ void RankLanes::resume_at(uint32_t l, Nanos now) {
   lane.partial_at = now;
 }
 
+void RankLanes::catch_up(Nanos now) {
+  if (!rated_ || stopped_) return;
+  bool moved = true;
+  while (moved) {
+    wants_moved_ = moved = false;
+    for (uint32_t l = 0; l < lanes_.size(); ++l) {
+      Lane& lane = lanes_[l];
+      const bool behind = lane.cursor == program_.lane_begin[l] || end_[lane.cursor - 1] <= now;
+      if (lane.rated && behind) moved |= advance_lane(l, now, now);
+    }
+  }
+}
+
 void RankLanes::set_rate(Nanos now, Rate rate) {
   if (rate.speed == rate_.speed && rate.beside == rate_.beside) return;
   if (rated_ && !stopped_) {
-    // What has begun by now was done at the old rate.
-    bool moved = true;
-    while (moved) {
-      wants_moved_ = moved = false;
-      for (uint32_t l = 0; l < lanes_.size(); ++l) {
-        Lane& lane = lanes_[l];
-        const bool behind = lane.cursor == program_.lane_begin[l] || end_[lane.cursor - 1] <= now;
-        if (lane.rated && behind) moved |= advance_lane(l, now, now);
-      }
-    }
+    catch_up(now);  // what has begun by now was done at the old rate
     for (Lane& lane : lanes_) lane.back = lane.rated && lane.state != State::kInCall;
     std::erase_if(at_call_, [&](const AtCall& at) {
       Lane& lane = lanes_[at.lane];

@@ -56,6 +56,8 @@ class RankLanes {
   // From `now` on rated lanes go at this rate.
   void set_rate(Nanos now, Rate rate);
   [[nodiscard]] const Rate& rate() const { return rate_; }
+  // Evaluates rated lanes as far as they have come by `now`, also where nobody waits for them.
+  void catch_up(Nanos now);
   // No more calls: evaluate everything.
   void want_all();
   // What would end after `now` never does.

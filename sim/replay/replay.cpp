@@ -42,12 +42,17 @@ class Evaluator final : public FabricListener, public Stage {
       sharers_ = find_private_calls(program_, users, fabric_, out_, shapes_);
     }
     fabric_.set_slack(shortest_latency());
+    watch_next();
     for (size_t r = 0; r < lanes_.size() && !reporter_.interrupted(); ++r) {
       queue(r);
       settle_queued();
     }
     if (auto done = fabric_.run(*this); !done) return tl::unexpected(done.error());
     if (reporter_.interrupted()) return fail(Code::kInterrupted, "stopped");
+    // Nothing happens any more: later looks see what there is.
+    while (!watched_enough() && look(options_.watch->times[looks_])) {
+    }
+    if (ended_by_watch_) return std::move(out_);
     if (!finish()) return tl::unexpected(run_too_long().error());
     return std::move(out_);
   }
@@ -409,6 +414,36 @@ class Evaluator final : public FabricListener, public Stage {
     queue(id_of(tag));
   }
 
+  void on_pause() override {
+    if (!look(now())) return fabric_.stop();
+    watch_next();
+  }
+
+  [[nodiscard]] bool watched_enough() const {
+    return ended_by_watch_ || options_.watch == nullptr || looks_ == options_.watch->times.size();
+  }
+
+  void watch_next() {
+    if (!watched_enough()) fabric_.pause_at(options_.watch->times[looks_]);
+  }
+
+  // False: the run is to end.
+  bool look(Nanos when) {
+    Standing standing{when, out_, fabric_, {}, {}};
+    out_.completed = true;
+    for (RankLanes& lanes : lanes_) {
+      lanes.catch_up(when);
+      out_.completed &= lanes.done() && lanes.last_end() <= when;
+      standing.speed.push_back(lanes.rate().speed);
+      standing.stopped.push_back(lanes.stopped());
+    }
+    out_.end_time = when;
+    out_.link_bytes = fabric_.bytes_by_link();
+    ++looks_;
+    ended_by_watch_ = !options_.watch->look(standing);
+    return !ended_by_watch_;
+  }
+
   void on_flow_end(uint64_t tag) override {
     flow_ended(tag);
     settle_queued();
@@ -530,6 +565,8 @@ class Evaluator final : public FabricListener, public Stage {
   uint64_t events_ = 0;
   uint64_t foreign_flows_ = 0;
   size_t ranks_ended_ = 0;
+  size_t looks_ = 0;  // of the watch, taken
+  bool ended_by_watch_ = false;
 };
 
 }  // namespace

@@ -32,6 +32,7 @@
 #include "sim/nccl/messages.hpp"
 #include "sim/nccl/traffic.hpp"
 #include "sim/replay/director.hpp"
+#include "sim/replay/watch.hpp"
 #include "traces/program/program.hpp"
 
 namespace rehearse::sim {
@@ -135,9 +136,10 @@ struct ReplayOptions {
   // By position in Program::ranks; empty: collectives do not slow kernels.
   std::vector<GpuShare> gpus;
   Director* director = nullptr;
+  const Watch* watch = nullptr;  // looks at it on the way
 };
 
-// The fabric must be fresh; routes are declared here.
+// The fabric must be fresh; routes are declared here. A run that its watch ends is returned as it stood then.
 [[nodiscard]] Result<Replayed> replay(const traces::Program& program, const ReplayOptions& options,
                                       Fabric& fabric, Reporter& reporter);
 

@@ -117,6 +117,15 @@ std::string describe(const pb::Patch& patch,
   return out.empty() ? transform.dump() : out + ' ' + transform.dump();
 }
 
+// A patch that was applied, so that it can be applied again.
+void remember(Scenario& scenario, const pb::Patch& patch,
+              const std::vector<std::pair<std::string, std::string>>& assignments) {
+  scenario.applied.push_back(describe(patch, assignments));
+  pb::Patch& edit = *scenario.origin.add_edits();
+  edit = patch;
+  if (edit.has_calibration()) edit.mutable_calibration()->clear_draws();
+}
+
 Result<void> undo(Scenario& scenario, const pb::Undo& what) {
   std::string wanted = what.transform();
   for (char& c : wanted) c = c == '_' ? '-' : c;
@@ -166,7 +175,7 @@ Result<void> apply(Scenario& scenario, const pb::Patch& patch) {
     grown.findings = std::move(findings);
     grown.assigned.insert(grown.assigned.end(), assignments.begin(), assignments.end());
     if (auto done = grow(grown, patch.grow_data_parallel()); !done) return done;
-    grown.applied.push_back(describe(patch, assignments));
+    remember(grown, patch, assignments);
     scenario = std::move(grown);
     return {};
   }
@@ -192,7 +201,7 @@ Result<void> apply(Scenario& scenario, const pb::Patch& patch) {
     scenario.assigned.insert(scenario.assigned.end(), assignments.begin(), assignments.end());
   }
   scenario.findings = std::move(findings);
-  scenario.applied.push_back(describe(patch, assignments));
+  remember(scenario, patch, assignments);
   return {};
 }
 

@@ -170,7 +170,40 @@ Result<Scenario> finish(pb::Scenario document, const fs::path& where, const Assi
   for (const pb::Patch& patch : patches) {
     if (auto applied = apply(scenario, patch); !applied) return tl::unexpected(applied.error());
   }
+  scenario.origin.Clear();  // what the file itself changes is in the file
+  for (const auto& [name, value] : written) scenario.origin.add_written(name + "=" + value);
   return scenario;
+}
+
+Result<Scenario> load_named(const std::string& what, const Assignments& written,
+                            Reporter& reporter) {
+  std::error_code ec;
+  if (is_name(what) && !fs::exists(what, ec)) {
+    RH_TRY(fs::path path, shipped_path(what));
+    if (fs::exists(path, ec)) {
+      RH_TRY(pb::Scenario document, read_scenario(path));
+      return finish(std::move(document), path, written, reporter);
+    }
+    RH_TRY(std::vector<ShippedScenario> known, shipped_scenarios());
+    std::vector<std::string> names;
+    names.reserve(known.size());
+    for (const ShippedScenario& scenario : known) names.push_back(scenario.name);
+    const std::string meant = nearest(what, names);
+    return fail(Code::kMissingInput, "there is no scenario of this name", what,
+                meant.empty() ? "`rehearse run --list` shows the shipped ones"
+                              : "did you mean " + meant + "?");
+  }
+  if (!fs::exists(what, ec)) {
+    return fail(Code::kMissingInput, "no such file", what,
+                "name a scenario file, an .rtrace or a shipped scenario (`rehearse run --list`)");
+  }
+  if (is_trace(what)) {
+    pb::Scenario document;
+    document.mutable_trace()->set_file(fs::absolute(what).string());
+    return finish(std::move(document), what, written, reporter);
+  }
+  RH_TRY(pb::Scenario document, read_scenario(what));
+  return finish(std::move(document), what, written, reporter);
 }
 
 }  // namespace
@@ -238,33 +271,34 @@ Result<Scenario> load_scenario(const std::string& what, Reporter& reporter) {
 
 Result<Scenario> load_scenario(const std::string& what, const Assignments& written,
                                Reporter& reporter) {
+  RH_TRY(Scenario scenario, load_named(what, written, reporter));
+  scenario.origin.set_scenario(what);
+  return scenario;
+}
+
+Result<Scenario> load_origin(const pb::Origin& origin, const std::string& folder,
+                             Reporter& reporter) {
+  if (origin.scenario().empty()) {
+    return fail(Code::kBadInput, "the outcome does not say which scenario it is of", "origin",
+                "make it anew with `rehearse run SCENARIO --json`");
+  }
+  Assignments written;
+  for (const std::string& text : origin.written()) {
+    RH_TRY(const pb::Patch patch, parse_assignment(text));
+    written.emplace_back(patch.set().begin()->first, patch.set().begin()->second);
+  }
+  std::string what = origin.scenario();
   std::error_code ec;
-  if (is_name(what) && !fs::exists(what, ec)) {
-    RH_TRY(fs::path path, shipped_path(what));
-    if (fs::exists(path, ec)) {
-      RH_TRY(pb::Scenario document, read_scenario(path));
-      return finish(std::move(document), path, written, reporter);
-    }
-    RH_TRY(std::vector<ShippedScenario> known, shipped_scenarios());
-    std::vector<std::string> names;
-    names.reserve(known.size());
-    for (const ShippedScenario& scenario : known) names.push_back(scenario.name);
-    const std::string meant = nearest(what, names);
-    return fail(Code::kMissingInput, "there is no scenario of this name", what,
-                meant.empty() ? "`rehearse run --list` shows the shipped ones"
-                              : "did you mean " + meant + "?");
+  if (const fs::path beside = fs::path(folder) / what;
+      !is_name(what) && !fs::exists(what, ec) && fs::exists(beside, ec)) {
+    what = beside.string();
   }
-  if (!fs::exists(what, ec)) {
-    return fail(Code::kMissingInput, "no such file", what,
-                "name a scenario file, an .rtrace or a shipped scenario (`rehearse run --list`)");
+  RH_TRY(Scenario scenario, load_scenario(what, written, reporter));
+  scenario.document.set_fidelity(origin.fidelity());
+  for (const pb::Patch& patch : origin.edits()) {
+    if (auto applied = apply(scenario, patch); !applied) return tl::unexpected(applied.error());
   }
-  if (is_trace(what)) {
-    pb::Scenario document;
-    document.mutable_trace()->set_file(fs::absolute(what).string());
-    return finish(std::move(document), what, written, reporter);
-  }
-  RH_TRY(pb::Scenario document, read_scenario(what));
-  return finish(std::move(document), what, written, reporter);
+  return scenario;
 }
 
 }  // namespace rehearse::sim

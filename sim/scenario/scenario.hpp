@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/finding.hpp"
 #include "base/reporter.hpp"
+#include "sim/proto/outcome.pb.h"
 #include "sim/proto/scenario.pb.h"
 #include "traces/model/trace.hpp"
 
@@ -25,6 +26,7 @@ struct Scenario {
   std::vector<pb::Patch> transforms;              // patches that act on the program, in order
   std::vector<pb::Patch> timed;                   // patches that hold for an interval, in order
   std::vector<std::string> applied;               // every patch as text, in order
+  pb::Origin origin;                              // what it was made from, edits included
   Findings findings;
   // For patches that add nodes: the platform as it was before expansion, and what was assigned since.
   pb::Platform written;
@@ -62,6 +64,11 @@ using Assignments = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] Result<pb::Scenario> read_scenario(const std::filesystem::path& file);
 [[nodiscard]] Result<Scenario> load_scenario(pb::Scenario written,
                                              const std::filesystem::path& file, Reporter& reporter);
+
+// The scenario that an outcome was simulated from (Outcome.origin). Files are looked for as they were named, then in
+// `folder`. kBadInput when the outcome does not tell.
+[[nodiscard]] Result<Scenario> load_origin(const pb::Origin& origin, const std::string& folder,
+                                           Reporter& reporter);
 
 // A trace with defaults around it. `where` names it in errors and gives the scenario its name.
 [[nodiscard]] Result<Scenario> scenario_of(std::shared_ptr<const traces::Trace> trace,
