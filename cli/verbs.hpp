@@ -8,12 +8,15 @@
 
 namespace rehearse::cli {
 
+Verb at_verb();
 Verb capture_verb();
 Verb check_verb();
+Verb compare_verb();
 Verb completion_verb();
 Verb demo_verb();
 Verb diagnose_verb();
 Verb export_verb();
+Verb export_repro_verb();
 Verb faults_verb();
 Verb fix_verb();
 Verb help_verb();
@@ -27,6 +30,7 @@ Verb report_verb();
 Verb run_verb();
 Verb serve_verb();
 Verb campaign_verb();
+Verb shrink_verb();
 Verb sweep_verb();
 Verb synth_verb();
 Verb calibrate_verb();

@@ -72,6 +72,7 @@ pb::Outcome observable(const pb::Outcome& outcome) {
   out.clear_timeline();
   out.clear_platform();
   out.clear_command();
+  out.clear_origin();
   out.clear_pictures();
   out.clear_step_time_band_ns();
   keep_seen_findings(out);
