@@ -103,7 +103,7 @@ ConnectionMemory connection_memory(const ModelContext& context, const Placement&
       const Bytes slots = 2 * kSlots * model.settings.nvls_chunk_bytes * shape.nvls_heads *
                           std::max(1, shape.nvls_channels);
       for (uint32_t m = 0; m < n; ++m) out.add_gpu(m, slots);
-      for (int c = 0; algorithm == Algorithm::kNvlsTree && c < shape.n_channels; ++c) {
+      for (int c = 0; algorithm == Algorithm::kNvlsTree && c < shape.nvls_channels; ++c) {
         out.add(loads.tree_edges(c, true));
       }
       break;

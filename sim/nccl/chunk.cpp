@@ -76,9 +76,12 @@ std::int64_t nvls_chunk(const NcclModel& model, const ChunkRequest& r, std::int6
 }
 
 std::int64_t nvls_tree_chunk(const NcclModel& model, const ChunkRequest& r) {
-  const std::int64_t start = model.settings.nvls_chunk_bytes;
-  const std::int64_t cap =
-      model.settings.nvls_tree_max_chunk_bytes.value_or(model.shape.n_nodes >= 4 ? 65536 : start);
+  const Constants& constants = model.version.constants;
+  const std::int64_t start = constants.nvls_tree_by_buffer
+                                 ? model.settings.step_bytes(Protocol::kSimple)
+                                 : model.settings.nvls_chunk_bytes;
+  const bool cut = constants.nvls_tree_cut && model.shape.n_nodes >= 4;
+  const std::int64_t cap = model.settings.nvls_tree_max_chunk_bytes.value_or(cut ? 65536 : start);
   const std::int64_t parallel = r.channels * heads_of(model.shape, Algorithm::kNvlsTree);
   const Drop drops[] = {{32, 262144}, {16, 131072}, {4, 65536}, {1, 32768}};
   return drop(std::min(start, cap), r.bytes, parallel, drops);

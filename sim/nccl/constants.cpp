@@ -95,12 +95,14 @@ Constants nccl_2_19() {
   c.ring_ll_half = false;
   c.ring_closes_inside = false;
   c.alone_pays_tree_latency = false;
+  c.nvls_tree_by_buffer = true;
   return c;
 }
 
 // §10, up to 2.18 (read in 2.18.3): another tree latency.
 Constants nccl_2_18() {
   Constants c = nccl_2_19();
+  c.nvls_tree_cut = false;
   simple_latency(c.hardware_latency[index_of(Hardware::kNvlink)], Algorithm::kTree) = 4.0;
   simple_latency(c.hardware_latency[index_of(Hardware::kPci)], Algorithm::kTree) = 6.0;
   simple_latency(c.hardware_latency[index_of(Hardware::kNet)], Algorithm::kTree) = 14.0;

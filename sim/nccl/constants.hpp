@@ -67,6 +67,10 @@ struct Constants {
   bool gather_ratio_by_ranks = false;
   // Since 2.30 NVLS_TREE AllReduce is corrected by size like TREE on Blackwell and x86.
   bool nvls_tree_corrected = false;
+  // Chunks of NVLS_TREE start as a slot of a connection's buffer to 2.21, since then as NCCL_NVLS_CHUNKSIZE
+  // says; since 2.19.3 they are cut on four nodes and more.
+  bool nvls_tree_by_buffer = false;
+  bool nvls_tree_cut = true;
   // Since 2.30 LL128 runs between different GPUs if all are Hopper or newer.
   bool ll128_mixes_hopper = false;
 };

@@ -44,8 +44,8 @@ float inter_latency(const TuningInput& in, const Variant& v) {
 float net_overhead(const TuningInput& in, Protocol protocol) {
   const CommShape& shape = in.shape;
   if (shape.n_nodes == 1) return 0;
-  const bool amd = shape.cpu_arch == CpuArch::kX86 && shape.cpu_vendor == CpuVendor::kAmd;
-  const float overhead = static_cast<float>(in.settings.net_overhead_us.value_or(amd ? 2.0 : 1.0));
+  const float overhead =
+      static_cast<float>(in.settings.net_overhead_us.value_or(network_post_us(shape)));
   return protocol == Protocol::kSimple ? overhead * 3 : overhead;
 }
 

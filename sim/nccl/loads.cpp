@@ -201,7 +201,30 @@ std::vector<Loads::Edge> Loads::ring_edges(int channel) const {
 
 // Child and parent of every edge: between nodes by the binary tree of the channel, inside along the
 // path from the end towards its first GPU.
+std::vector<Loads::Bond> Loads::head_bonds(int channel) const {
+  const int nodes = static_cast<int>(placement_.groups.size());
+  const auto turn = static_cast<uint32_t>(channel);
+  std::vector<Bond> out;
+  for (size_t h = 0; h < static_cast<size_t>(graphs_.shape.nvls_heads); ++h) {
+    // A GPU with several adapters of its own takes them in turn.
+    const auto end = [&](int group) {
+      const uint32_t head = graphs_.heads[static_cast<size_t>(group)][h];
+      const bool several = net_for_receive(head, 0) != net_for_receive(head, 1);
+      return End{head, several ? net_for_receive(head, turn)
+                               : graphs_.head_nics[static_cast<size_t>(group)][h]};
+    };
+    for (int n = 0; n < nodes; ++n) {
+      const TreeNode tree = binary_tree(n, nodes, channel % 2);
+      for (const int child : tree.down) {
+        if (child >= 0) out.push_back({end(child), end(n)});
+      }
+    }
+  }
+  return out;
+}
+
 std::vector<Loads::Bond> Loads::tree_bonds(int channel, bool nodes_only) const {
+  if (nodes_only && graphs_.shape.nvls_heads > 0) return head_bonds(channel);
   const auto& paths = graphs_.trees[static_cast<size_t>(channel) % graphs_.trees.size()];
   // The GPU at the head of a path has the NIC by which the channel comes in, another the second.
   const auto end = [](const NodePath& path, uint32_t member) {

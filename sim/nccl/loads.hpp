@@ -5,6 +5,7 @@
 // a channel (Queues).
 #pragma once
 
+#include <algorithm>
 #include <map>
 
 #include "sim/nccl/call.hpp"
@@ -40,8 +41,10 @@ class Loads {
   [[nodiscard]] std::vector<LinkWeight> trees(int channels) const;
   // NVLink of every GPU, `out` times out and `in` times in.
   [[nodiscard]] std::vector<LinkWeight> nvls(uint32_t out, uint32_t in) const;
-  // The edges between nodes of `channels` trees, up and down.
+  // The edges between nodes of `channels` trees, up and down. With in-switch reduction the unit is the slice that one head
+  // has of one channel (head_slices()), else a channel.
   [[nodiscard]] std::vector<LinkWeight> node_trees(int channels) const;
+  [[nodiscard]] int head_slices() const { return std::max(1, graphs_.shape.nvls_heads); }
   // From one member to another.
   [[nodiscard]] std::vector<LinkWeight> pair(uint32_t from, uint32_t to, uint32_t weight) const;
   // Every member to every other one. Large weights are scaled to at most kMostWeight; `unit` is how
@@ -88,6 +91,8 @@ class Loads {
     End a, b;
   };
   [[nodiscard]] std::vector<Bond> tree_bonds(int channel, bool nodes_only) const;
+  // Between nodes: every head of in-switch reduction with those of its place, for its slice of the channel.
+  [[nodiscard]] std::vector<Bond> head_bonds(int channel) const;
   using Crossings = std::vector<LinkWeight>;  // as they come, a link once per crossing
   // Inside a group.
   void near_hop(const Member& a, const Member& b, std::vector<platforms::LinkId>& route) const;

@@ -54,7 +54,6 @@ class Planner {
  public:
   Planner(const ModelContext& context, const CommunicatorModel& model, const CallTraffic& traffic)
       : traffic_(traffic),
-        placement_(model.placement()),
         loads_(context, model.placement(), model.graphs(), traffic.queues),
         members_(model.placement().members.size()) {}
 
@@ -157,25 +156,22 @@ class Planner {
   }
 
   // The edges of a tree come in pairs, up and down. Up waits for what comes from below, down for what comes from
-  // above, at the root for all that comes from below. `nodes_only`: all members of a node are one place.
-  void tree_lane(const Lane& lane, const FlowLoad& flow, bool nodes_only) {
-    const auto place = [&](uint32_t member) {
-      return nodes_only ? placement_.members[member].group : member;
-    };
-    std::map<uint32_t, std::vector<uint32_t>> up_into;  // by place
+  // above, at the root for all that comes from below.
+  void tree_lane(const Lane& lane, const FlowLoad& flow) {
+    std::map<uint32_t, std::vector<uint32_t>> up_into;  // by member
     std::map<uint32_t, uint32_t> down_into;
     std::vector<uint32_t> routes;
     for (uint32_t e = 0; e < lane.edges.size(); ++e) {
       routes.push_back(add_route(weighted(lane.edges[e].links, lane.weight), flow.cap));
       if (e % 2 == 0) {
-        up_into[place(lane.edges[e].to)].push_back(e);
+        up_into[lane.edges[e].to].push_back(e);
       } else {
-        down_into[place(lane.edges[e].to)] = e;
+        down_into[lane.edges[e].to] = e;
       }
     }
     std::vector<std::vector<uint32_t>> before(lane.edges.size());
     for (uint32_t e = 0; e < lane.edges.size(); ++e) {
-      const uint32_t from = place(lane.edges[e].from);
+      const uint32_t from = lane.edges[e].from;
       const auto above = down_into.find(from);
       if (e % 2 == 1 && above != down_into.end()) {
         before[e] = {above->second};
@@ -194,7 +190,7 @@ class Planner {
   void trees() {
     const auto tree = [&](int channel) { return loads_.tree_edges(channel, false); };
     for (const Lane& lane : lanes(traffic_.channels, tree)) {
-      tree_lane(lane, traffic_.flows.front(), false);
+      tree_lane(lane, traffic_.flows.front());
     }
   }
 
@@ -252,7 +248,7 @@ class Planner {
     }
     const auto tree = [&](int channel) { return loads_.tree_edges(channel, true); };
     for (const Lane& lane : lanes(traffic_.channels, tree)) {
-      tree_lane(lane, traffic_.flows[1], true);
+      tree_lane(lane, traffic_.flows[1]);
     }
   }
 
@@ -271,7 +267,6 @@ class Planner {
   }
 
   const CallTraffic& traffic_;
-  const Placement& placement_;
   Loads loads_;
   size_t members_;
   MessagePlan out_;

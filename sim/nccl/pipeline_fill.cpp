@@ -17,7 +17,6 @@ class Filler {
   Filler(const ModelContext& context, const Placement& placement, const Graphs& graphs,
          const Pipeline& pipeline)
       : context_(context),
-        placement_(placement),
         graphs_(graphs),
         pipeline_(pipeline),
         loads_(context, placement, graphs, pipeline.queues) {
@@ -48,7 +47,7 @@ class Filler {
     }
     double longest = 0;
     for (const auto& edges : trees) {
-      longest = std::max(longest, one_tree(edges, up, down, nodes_only));
+      longest = std::max(longest, one_tree(edges, up, down));
     }
     return longest - later();
   }
@@ -70,13 +69,9 @@ class Filler {
     return rate > 0 ? pipeline_.part / rate : 0;
   }
 
-  [[nodiscard]] uint32_t place_of(uint32_t member, bool nodes_only) const {
-    return nodes_only ? placement_.members[member].group : member;
-  }
-
   // Edges come in pairs, up and down.
   [[nodiscard]] double one_tree(const std::vector<Loads::Edge>& edges, const Weights& up,
-                                const Weights& down, bool nodes_only) const {
+                                const Weights& down) const {
     struct Parent {
       uint32_t place;
       double up, down;
@@ -84,9 +79,8 @@ class Filler {
     std::unordered_map<uint32_t, Parent> parents;
     std::vector<uint32_t> places;
     for (size_t e = 0; e + 1 < edges.size(); e += 2) {
-      const uint32_t child = place_of(edges[e].from, nodes_only);
-      parents[child] = {place_of(edges[e].to, nodes_only), seconds(edges[e], up),
-                        seconds(edges[e + 1], down)};
+      const uint32_t child = edges[e].from;
+      parents[child] = {edges[e].to, seconds(edges[e], up), seconds(edges[e + 1], down)};
       places.push_back(child);
     }
     double longest_up = 0, longest_down = 0;
@@ -105,7 +99,6 @@ class Filler {
   }
 
   const ModelContext& context_;
-  const Placement& placement_;
   const Graphs& graphs_;
   const Pipeline& pipeline_;
   Loads loads_;

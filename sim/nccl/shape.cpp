@@ -51,6 +51,10 @@ const GraphInfo& graph_of(const CommShape& shape, Algorithm algorithm) {
   return shape.tree;
 }
 
+double network_post_us(const CommShape& shape) {
+  return shape.cpu_arch == CpuArch::kX86 && shape.cpu_vendor == CpuVendor::kAmd ? 2.0 : 1.0;
+}
+
 float ranks_per_node_mean(const CommShape& shape) {
   return static_cast<float>(shape.n_ranks) / static_cast<float>(shape.n_nodes);
 }

@@ -60,6 +60,10 @@ struct CommShape {
 // The graph an algorithm runs on: NVLS_TREE runs on the nvls graph, PAT on the tree graph.
 [[nodiscard]] const GraphInfo& graph_of(const CommShape& shape, Algorithm algorithm);
 
+// What NCCL reckons a post to the network to cost the host, µs, unless NCCL_NET_OVERHEAD says
+// otherwise (src/graph/tuning.cc, getNetOverhead).
+[[nodiscard]] double network_post_us(const CommShape& shape);
+
 // Mean ranks per node as NCCL computes it, in single precision.
 [[nodiscard]] float ranks_per_node_mean(const CommShape& shape);
 

@@ -91,6 +91,9 @@ struct ChannelPace {
 void limit_by_network(const ModelContext& context, const Placement& placement,
                       std::vector<FlowLoad>& flows);
 
+// Rate of one connection between nodes by its queue pairs (NCCL_IB_QPS_PER_CONNECTION); 0: no limit known.
+[[nodiscard]] BytesPerSec connection_limit(const ModelContext& context, const Placement& placement);
+
 // Of all sockets of one connection.
 [[nodiscard]] BytesPerSec socket_limit(const Member& member);
 

@@ -13,6 +13,7 @@
 #include "sim/nccl/loads.hpp"
 #include "sim/nccl/pairs.hpp"
 #include "sim/nccl/pipeline_fill.hpp"
+#include "sim/nccl/posts.hpp"
 #include "sim/nccl/timing.hpp"
 #include "sim/nccl/trace_call.hpp"
 #include "sim/nccl/variables.hpp"
@@ -21,6 +22,8 @@ namespace rehearse::sim {
 namespace {
 
 using traces::Collective;
+
+constexpr int64_t kLongCall = int64_t{1} << 40;  // bytes of one channel
 
 // In-switch reduction does not reach the rate of plain copies; NCCL counts with the same factors.
 double nvls_efficiency(int compute_capability) { return compute_capability >= 100 ? .74 : .85; }
@@ -62,11 +65,11 @@ struct CommunicatorModel::Impl {
   // Payload rate of one channel whatever the links offer, on the wire, by what limits it; 0: no
   // limit.
   struct Caps {
-    BytesPerSec channel = 0, host = 0, sockets = 0;
+    BytesPerSec channel = 0, host = 0, sockets = 0, posts = 0, connection = 0;
     [[nodiscard]] BytesPerSec least() const;
   };
-  [[nodiscard]] Caps caps(const Choice& choice, int channels) const;
-  void add_cap_terms(const PlannedCall& plan, CallTraffic& out) const;
+  [[nodiscard]] Caps caps(const Call& asked, const Choice& choice, int channels) const;
+  void add_cap_terms(const Call& asked, const PlannedCall& plan, CallTraffic& out) const;
 };
 
 CommunicatorModel::CommunicatorModel(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -252,7 +255,7 @@ CallTraffic CommunicatorModel::Impl::planned(const Call& asked, const PlannedCal
     if (!rooted) out.terms.start_us += static_cast<double>(out.fill) / 1000;
   }
   out.latency = sum_of(out.parts);
-  add_cap_terms(plan, out);
+  add_cap_terms(asked, plan, out);
   return out;
 }
 
@@ -268,7 +271,7 @@ std::vector<FlowLoad> CommunicatorModel::Impl::flows(const Call& asked, const Pl
   const bool reduce_all = asked.function == Function::kAllReduce;
   const bool rooted = asked.function == Function::kBroadcast || asked.function == Function::kReduce;
   const Loads loads(context, placement, graphs, queues);
-  const BytesPerSec limit = caps(choice, channels).least();
+  const BytesPerSec limit = caps(asked, choice, channels).least();
   // Of CollNet: what a rank has and gets; the other direction is one node's part of it.
   const double nodes = reduce_all ? 1 : static_cast<double>(placement.groups.size());
   const double up = asked.function == Function::kAllGather ? 1 / nodes : 1;
@@ -317,7 +320,8 @@ std::vector<FlowLoad> CommunicatorModel::Impl::flows(const Call& asked, const Pl
                      total / n / share / parameters.rate[index_of(choice.protocol)], 0});
       if (placement.groups.size() < 2) break;
       if (choice.algorithm == Algorithm::kNvlsTree) {
-        add(loads.node_trees(channels), per_channel, limit);
+        const int slices = loads.head_slices();
+        add(loads.node_trees(channels), per_channel / slices, limit / slices);
         break;
       }
       const double slice = total / std::max(1, graphs.shape.nvls_heads);
@@ -332,13 +336,13 @@ std::vector<FlowLoad> CommunicatorModel::Impl::flows(const Call& asked, const Pl
 
 BytesPerSec CommunicatorModel::Impl::Caps::least() const {
   BytesPerSec least = 0;
-  for (const BytesPerSec cap : {channel, host, sockets}) {
+  for (const BytesPerSec cap : {channel, host, sockets, posts, connection}) {
     if (cap > 0 && (least == 0 || cap < least)) least = cap;
   }
   return least;
 }
 
-CommunicatorModel::Impl::Caps CommunicatorModel::Impl::caps(const Choice& choice,
+CommunicatorModel::Impl::Caps CommunicatorModel::Impl::caps(const Call& asked, const Choice& choice,
                                                             int channels) const {
   Caps out;
   out.channel = channel_limit(model, choice.algorithm, choice.protocol, channels) *
@@ -351,14 +355,24 @@ CommunicatorModel::Impl::Caps CommunicatorModel::Impl::caps(const Choice& choice
       out.sockets = out.sockets > 0 ? std::min(out.sockets, own) : own;
     }
   }
+  if (placement.groups.size() > 1 && placement.inter != InterTransport::kNvlink) {
+    // Messages as a long call cuts them: shorter ones have fewer than a thread can feel.
+    const int64_t message = plan_chunks(model, {asked, choice, kLongCall, 1}).slice_bytes;
+    out.posts = posting_limit(graphs, choice, channels, message) * wire_factor(choice.protocol);
+    // A channel is one connection between two nodes, or one of every head.
+    const int connections =
+        choice.algorithm == Algorithm::kNvlsTree ? std::max(1, graphs.shape.nvls_heads) : 1;
+    out.connection = connection_limit(context, placement) * connections;
+  }
   return out;
 }
 
-void CommunicatorModel::Impl::add_cap_terms(const PlannedCall& plan, CallTraffic& out) const {
+void CommunicatorModel::Impl::add_cap_terms(const Call& asked, const PlannedCall& plan,
+                                            CallTraffic& out) const {
   const Choice& choice = plan.choice;
   const double rate = parameters.rate[index_of(choice.protocol)];
   out.terms.nvls_prior = nvls_efficiency(graphs.shape.cc_min);
-  const Caps limit = caps(choice, out.channels);
+  const Caps limit = caps(asked, choice, out.channels);
   for (const FlowLoad& flow : out.flows) {
     if (flow.cap <= 0) continue;
     // Time that the least of them asks for; the others ask for less in proportion.
@@ -369,6 +383,9 @@ void CommunicatorModel::Impl::add_cap_terms(const PlannedCall& plan, CallTraffic
     longest(out.terms.channel_us, limit.channel, parameters.channel);
     longest(out.terms.host_us, limit.host, parameters.host_share);
     longest(out.terms.socket_us, limit.sockets, 1);
+    // These stand beside the sockets: no parameter moves them either.
+    longest(out.terms.socket_us, limit.posts, 1);
+    longest(out.terms.socket_us, limit.connection, 1);
   }
 }
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's thread that posts messages: who posts how many, and when it holds a collective up.
+#include "sim/nccl/posts.hpp"
+#include "tests/sim/testbeds.hpp"
+
+using namespace rehearse;
+using namespace rehearse::sim;
+using namespace rehearse::sim::testing;
+
+namespace {
+
+Bed hopper(const char* id, uint32_t nodes, const std::vector<RankSetting>& settings = {}) {
+  TestbedOptions options;
+  options.nodes = nodes;
+  options.nccl_version = "2.19.3";
+  options.settings = settings;
+  pb::Platform platform = catalogue_platform(id);
+  platform.set_scale(nodes);
+  REQUIRE(platforms::expand(platform, id));
+  return bed_of(platform, options);
+}
+
+Nanos all_reduce(const Bed& bed, Bytes bytes) {
+  Question question;
+  question.bytes = bytes;
+  return bed.explained(question).time;
+}
+
+}  // namespace
+
+TEST_CASE("nobody posts anything on one node", "[sim][nccl][posts]") {
+  const Bed bed = hopper("dgx-h100", 1);
+  for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kTree, Algorithm::kNvlsTree}) {
+    CHECK(messages_of_busiest(bed.world->graphs(), algorithm, 16) == 0);
+  }
+}
+
+TEST_CASE("heads of a tree share the messages of all channels", "[sim][nccl][posts]") {
+  const Bed bed = hopper("dgx-h100", 8);
+  const Graphs& graphs = bed.world->graphs();
+  REQUIRE(graphs.shape.nvls_heads == 8);
+  // Of eight nodes one has three neighbours in one tree and one in the other; each edge is a message up and one down.
+  CHECK(messages_of_busiest(graphs, Algorithm::kNvlsTree, 16) == Approx((8 * 3 + 8 * 1) * 2 / 8.0));
+  CHECK(messages_of_busiest(graphs, Algorithm::kNvlsTree, 32) ==
+        Approx(2 * messages_of_busiest(graphs, Algorithm::kNvlsTree, 16)));
+}
+
+TEST_CASE("posts cost twice as much with AMD processors and thrice with SIMPLE",
+          "[sim][nccl][posts]") {
+  Graphs graphs = hopper("dgx-h100", 8).world->graphs();
+  const Choice simple{Algorithm::kNvlsTree, Protocol::kSimple, 0, 16, 512};
+  graphs.shape.cpu_vendor = CpuVendor::kIntel;
+  const double intel = posting_limit(graphs, simple, 16, 65536);
+  // Eight messages of 1.5 us for 64 KiB.
+  CHECK(intel == Approx(65536 / (8 * 1.5e-6)));
+  graphs.shape.cpu_vendor = CpuVendor::kAmd;
+  CHECK(posting_limit(graphs, simple, 16, 65536) == Approx(intel / 2));
+  CHECK(posting_limit(graphs, simple, 16, 2 * 65536) == Approx(intel));
+}
+
+TEST_CASE("small chunks of a tree with in-switch reduction are bound by the host that posts them",
+          "[sim][nccl][posts]") {
+  const std::vector<RankSetting> tree = {{"NCCL_ALGO", "NVLSTree", {}}};
+  std::vector<RankSetting> whole = tree;
+  whole.push_back({"NCCL_NVLSTREE_MAX_CHUNKSIZE", "524288", {}});
+  const Bed cut = hopper("aws-p5", 8, tree), slots = hopper("aws-p5", 8, whole);
+  const Bytes large = Bytes{4} << 30;
+  CHECK(all_reduce(cut, large) > 2 * all_reduce(slots, large));
+  // A message that is posted once costs nothing to speak of.
+  CHECK(all_reduce(cut, 1 << 20) < 11 * all_reduce(slots, 1 << 20) / 10);
+}
+
+TEST_CASE("rings never feel who posts their messages", "[sim][nccl][posts]") {
+  const Bed bed = hopper("aws-p5", 8, {{"NCCL_ALGO", "Ring", {}}});
+  const double limit = posting_limit(
+      bed.world->graphs(), {Algorithm::kRing, Protocol::kSimple, 0, 32, 512}, 32, 1 << 20);
+  Question question;
+  question.bytes = Bytes{4} << 30;
+  const Explanation e = bed.explained(question);
+  CHECK(limit * 32 >
+        2 * static_cast<double>(question.bytes) * 2 / (static_cast<double>(e.time) * 1e-9));
+}
