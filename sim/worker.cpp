@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <thread>
 #include <utility>
 
 namespace rehearse::sim {
@@ -247,5 +248,37 @@ Result<std::string> in_child(const Work& work, Reporter& reporter) {
   if (stopped) return fail(Code::kInterrupted, "stopped");
   return answer;
 }
+
+Result<std::vector<Result<std::string>>> in_children(size_t count, unsigned jobs,
+                                                     const Piece& piece, Reporter& reporter) {
+  struct Busy {
+    size_t piece;
+    Child child;
+  };
+  std::vector<Result<std::string>> answers(count, fail(Code::kInternal, "not computed"));
+  std::vector<Busy> busy;
+  size_t next = 0, done = 0;
+  SilentReporter silent;
+  while (next < count || !busy.empty()) {
+    if (reporter.interrupted()) return fail(Code::kInterrupted, "stopped");
+    while (next < count && busy.size() < std::max(1U, jobs)) {
+      const size_t own = next++;
+      RH_TRY(Child child, Child::start([&, own](Reporter&) { return piece(own); }));
+      busy.push_back({own, std::move(child)});
+    }
+    std::vector<pollfd> descriptors;
+    for (const Busy& one : busy) descriptors.push_back({one.child.descriptor(), POLLIN, 0});
+    ::poll(descriptors.data(), descriptors.size(), 200);
+    for (size_t i = busy.size(); i-- > 0;) {
+      if (descriptors[i].revents == 0 || busy[i].child.read(silent)) continue;
+      answers[busy[i].piece] = busy[i].child.answer();
+      busy.erase(busy.begin() + static_cast<std::ptrdiff_t>(i));
+      reporter.progress("runs", ++done, count);
+    }
+  }
+  return answers;
+}
+
+unsigned cores() { return std::max(1U, std::thread::hardware_concurrency()); }
 
 }  // namespace rehearse::sim

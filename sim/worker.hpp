@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/reporter.hpp"
@@ -48,5 +49,14 @@ class Child {
 
 // One child from start to end; Ctrl-C ends it.
 [[nodiscard]] Result<std::string> in_child(const Work& work, Reporter& reporter);
+
+// Pieces 0 to count - 1 of some work, each in a child, `jobs` at a time; answers in the order of pieces, whichever
+// ended first. Ctrl-C ends all of them: kInterrupted.
+using Piece = std::function<Result<std::string>(size_t piece)>;
+[[nodiscard]] Result<std::vector<Result<std::string>>> in_children(size_t count, unsigned jobs,
+                                                                   const Piece& piece,
+                                                                   Reporter& reporter);
+// As many as there are cores.
+[[nodiscard]] unsigned cores();
 
 }  // namespace rehearse::sim
