@@ -25,7 +25,8 @@ Rate rate_of(const pb::Flops& flops, const std::string& dtype) {
 
 }  // namespace
 
-Result<Costs> Costs::create(const pb::Gpu& gpu, const std::string& dtype) {
+Result<Costs> Costs::create(const pb::Gpu& gpu, const std::string& dtype,
+                            const Efficiencies& efficiencies) {
   const Rate rate = rate_of(gpu.flops(), dtype);
   const std::string where = gpu.model().empty() ? gpu.like() : gpu.model();
   if (!(rate.peak > 0))
@@ -35,6 +36,7 @@ Result<Costs> Costs::create(const pb::Gpu& gpu, const std::string& dtype) {
     return fail(Code::kBadInput, "the data sheet gives no memory bandwidth", where,
                 "add memory_bandwidth to the GPU");
   Costs costs;
+  costs.efficiency_ = efficiencies;
   const double speed = gpu.speed() > 0 ? gpu.speed() : 1.0;
   costs.peak_ = rate.peak * speed;
   costs.dtype_ = rate.dtype;
@@ -60,6 +62,7 @@ Nanos Costs::convolution(double flops, double bytes) const {
   return kernel(flops, efficiency_.convolution, bytes, efficiency_.memory);
 }
 Nanos Costs::stream(double bytes) const { return kernel(0, 1, bytes, efficiency_.memory); }
+Nanos Costs::pointwise(double bytes) const { return kernel(0, 1, bytes, efficiency_.pointwise); }
 Nanos Costs::gather(double bytes) const { return kernel(0, 1, bytes, efficiency_.gather); }
 Nanos Costs::host_copy(double bytes) const {
   return kTimes.kernel + std::llround(1e9 * bytes / kHostCopyBandwidth);

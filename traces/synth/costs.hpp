@@ -23,6 +23,7 @@ struct Efficiencies {
   double attention = 0.40;    // fused attention, forward and backward: 0.3-0.6
   double convolution = 0.40;  // cuDNN NHWC training convolutions: 0.2-0.5
   double memory = 0.80;       // streaming kernels: 0.75-0.9 of the memory bandwidth
+  double pointwise = 0.80;    // the same, of norms and elementwise kernels of a transformer's layer
   double gather = 0.40;       // embedding rows at random places: 0.3-0.6
   double link = 0.75;         // NVLink bus bandwidth NCCL reaches of the data sheet: 0.7-0.85
 };
@@ -52,11 +53,13 @@ constexpr double kHostCopyBandwidth = 20e9;
 class Costs {
  public:
   // kBadInput when the data sheet has no rate for `dtype` or no memory bandwidth.
-  static Result<Costs> create(const pb::Gpu& gpu, const std::string& dtype);
+  static Result<Costs> create(const pb::Gpu& gpu, const std::string& dtype,
+                              const Efficiencies& efficiencies);
   [[nodiscard]] Nanos gemm(double flops, double bytes) const;
   [[nodiscard]] Nanos attention(double flops, double bytes) const;
   [[nodiscard]] Nanos convolution(double flops, double bytes) const;
   [[nodiscard]] Nanos stream(double bytes) const;
+  [[nodiscard]] Nanos pointwise(double bytes) const;
   [[nodiscard]] Nanos gather(double bytes) const;
   [[nodiscard]] Nanos host_copy(double bytes) const;
   // `bytes`: the whole buffer (all-reduce, all-to-all, send) or the gathered one (all-gather,

@@ -32,7 +32,12 @@ Generator& Generator::operator=(Generator&&) noexcept = default;
 Generator::~Generator() = default;
 
 Result<Generator> Generator::create(const pb::Synth& options, const pb::Gpu& gpu) {
-  RH_TRY(const Costs costs, Costs::create(gpu, options.dtype()));
+  return create(options, gpu, Efficiencies{});
+}
+
+Result<Generator> Generator::create(const pb::Synth& options, const pb::Gpu& gpu,
+                                    const Efficiencies& efficiencies) {
+  RH_TRY(const Costs costs, Costs::create(gpu, options.dtype(), efficiencies));
   auto impl = std::make_unique<Impl>(options, gpu, costs);
   Impl& i = *impl;
   const Workshop workshop{i.options, i.layout, i.costs, i.strings};
@@ -113,8 +118,13 @@ traces::RankTrace Generator::rank(traces::RankId rank) const {
 }
 
 Result<traces::Trace> synthesize(const pb::Synth& options, const pb::Gpu& gpu) {
+  return synthesize(options, gpu, Efficiencies{});
+}
+
+Result<traces::Trace> synthesize(const pb::Synth& options, const pb::Gpu& gpu,
+                                 const Efficiencies& efficiencies) {
   RH_TRY(const pb::Synth full, complete(options));
-  RH_TRY(const Generator generator, Generator::create(full, gpu));
+  RH_TRY(const Generator generator, Generator::create(full, gpu, efficiencies));
   traces::Trace trace;
   trace.header = generator.header();
   trace.communicators = generator.communicators();

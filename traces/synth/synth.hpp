@@ -20,6 +20,8 @@
 
 namespace rehearse::synth {
 
+struct Efficiencies;  // shares of the data sheet, costs.hpp
+
 // Ranks of a generated job; beyond it complete() gives kLimit.
 constexpr uint64_t kMaxRanks = 65'536;
 
@@ -32,6 +34,9 @@ class Generator {
  public:
   // `options` from complete(); `gpu` is the data sheet of options.gpu(), expanded.
   static Result<Generator> create(const pb::Synth& options, const pb::Gpu& gpu);
+  // The same with other shares than the assumed ones.
+  static Result<Generator> create(const pb::Synth& options, const pb::Gpu& gpu,
+                                  const Efficiencies& efficiencies);
   Generator(Generator&&) noexcept;
   Generator& operator=(Generator&&) noexcept;
   ~Generator();
@@ -52,6 +57,8 @@ class Generator {
 
 // A whole trace in memory; completes the options first.
 [[nodiscard]] Result<traces::Trace> synthesize(const pb::Synth& options, const pb::Gpu& gpu);
+[[nodiscard]] Result<traces::Trace> synthesize(const pb::Synth& options, const pb::Gpu& gpu,
+                                               const Efficiencies& efficiencies);
 
 struct WriteOptions {
   Overwrite overwrite = Overwrite::kRefuse;

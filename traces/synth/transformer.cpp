@@ -22,7 +22,7 @@ enum Tensor : uint32_t {
 
 // Elementwise kernel that touches `activations` times the hidden activation.
 void pointwise(Framework& f, const char* name, const Shape& s, double activations) {
-  f.kernel(name, f.costs().stream(activations * s.tokens() * s.hidden * s.element));
+  f.kernel(name, f.costs().pointwise(activations * s.tokens() * s.hidden * s.element));
 }
 
 void attention(Framework& f, const char* name, const Shape& s, double factor) {
