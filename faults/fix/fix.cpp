@@ -1,41 +1,169 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "faults/fix/fix.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cmath>
+#include <set>
 #include <tuple>
 
 #include "base/document.hpp"
+#include "faults/fix/side_effects.hpp"
 #include "faults/symptoms/classifier.hpp"
 
 namespace rehearse::faults {
 namespace {
 
-// What the run with the fix shows, against the baseline.
-void judge(const FixRequest& request, pb::Outcome outcome, pb::FixTrial& trial) {
-  *outcome.mutable_baseline_step_time_ns() = request.baseline.step_time_ns();
-  trial.set_verdict(outcome.verdict());
-  *trial.mutable_symptom() = classify(outcome);
-  const int64_t step = outcome.step_time_ns().mean();
-  const int64_t baseline = request.baseline.step_time_ns().mean();
-  const int64_t broken = request.outcome.step_time_ns().mean();
-  if (outcome.verdict() != pb::COMPLETED || step <= 0) return;
-  trial.set_step_time_ns(step);
-  if (request.outcome.verdict() == pb::COMPLETED && broken > 0)
-    trial.set_recovered_ns(broken - step);
-  const double off =
-      baseline > 0 ? static_cast<double>(step) / static_cast<double>(baseline) - 1 : 0;
-  trial.set_restores(trial.symptom().id() == kHealthy && std::abs(off) <= kRestoredWithin);
+constexpr size_t kPaired = 6;      // fixes that are tried two at a time
+constexpr double kWorthIt = 0.02;  // of a step, that two must recover beyond the better one
+
+// A fix to try, and what came of it.
+struct Attempt {
+  pb::FixTrial trial;
+  std::vector<pb::Patch> patches;
+};
+
+auto rank_of(const pb::FixTrial& t) {
+  return std::tuple(!t.refused().empty(), !t.false_fix().empty(), !t.restores(),
+                    t.has_recovered_ns() ? -t.recovered_ns() : int64_t{0},
+                    -static_cast<int64_t>(t.paper_count()));
 }
 
-Result<pb::Outcome> run_with(const FixRequest& request, const pb::Fix& fix, const World& world) {
-  sim::Scenario scenario = request.broken;
-  for (const pb::Patch& patch : fix.patch()) {
-    if (auto applied = world.apply(scenario, patch); !applied)
-      return tl::unexpected(applied.error());
+bool better(const Attempt& a, const Attempt& b) { return rank_of(a.trial) < rank_of(b.trial); }
+
+class Trials {
+ public:
+  Trials(const FixRequest& request, const World& world, const pb::Symptom& symptom)
+      : request_(request), world_(world), symptom_(symptom) {}
+
+  [[nodiscard]] Result<void> own_fixes() {
+    for (const OwnFix& own : request_.own) {
+      Attempt attempt;
+      attempt.patches = own.patches;
+      attempt.trial.set_own(true);
+      attempt.trial.set_name("your fix");
+      attempt.trial.set_change(own.text);
+      if (auto done = run(std::move(attempt)); !done) return done;
+    }
+    return {};
   }
-  return world.simulate(scenario);
-}
+
+  [[nodiscard]] Result<void> fixes_of_candidates() {
+    for (const FaultUse& use : request_.candidates) {
+      RH_TRY(const std::vector<pb::Fix> fixes, fixes_of(use, request_.broken.document));
+      for (const pb::Fix& fix : fixes) {
+        Attempt attempt;
+        attempt.patches = {fix.patch().begin(), fix.patch().end()};
+        attempt.trial.set_fault(use.fault().id());
+        attempt.trial.set_use(use.text());
+        attempt.trial.set_name(fix.name());
+        attempt.trial.set_change(fix.change());
+        attempt.trial.set_pattern(fix.pattern());
+        attempt.trial.set_paper_count(request_.categories.solved(symptom_.id(), fix.pattern()));
+        if (auto done = run(std::move(attempt)); !done) return done;
+      }
+    }
+    return {};
+  }
+
+  // Two of the best together, where none alone restores; kept when they do more than the better one.
+  [[nodiscard]] Result<void> pairs() {
+    std::stable_sort(attempts_.begin(), attempts_.end(), better);
+    if (attempts_.empty() || attempts_.front().trial.restores()) return {};
+    std::vector<Attempt> best;
+    for (const Attempt& one : attempts_) {
+      if (best.size() < kPaired && one.trial.refused().empty() && one.trial.false_fix().empty()) {
+        best.push_back(one);
+      }
+    }
+    for (size_t a = 0; a < best.size(); ++a) {
+      for (size_t b = a + 1; b < best.size(); ++b) {
+        if (best[a].trial.use() == best[b].trial.use() && !best[a].trial.own()) continue;
+        if (auto done = run_pair(best[a], best[b]); !done) return done;
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::vector<Attempt> take() {
+    std::stable_sort(attempts_.begin(), attempts_.end(), better);
+    return std::move(attempts_);
+  }
+  [[nodiscard]] uint32_t simulations() const { return simulations_; }
+
+ private:
+  [[nodiscard]] Result<void> run(Attempt attempt) {
+    std::string key;
+    for (const pb::Patch& patch : attempt.patches) {
+      attempt.trial.add_patches(write_document(patch));
+      key += attempt.trial.patches().rbegin()[0];
+    }
+    if (!attempt.trial.own() && !tried_.insert(key).second) return {};
+    attempt.trial.set_band("unvalidated");
+    auto outcome = simulate(attempt.patches);
+    if (!outcome && outcome.error().code == Code::kInterrupted) {
+      return tl::unexpected(outcome.error());
+    }
+    if (outcome) {
+      const FixRuns runs{*outcome, request_.outcome, request_.baseline};
+      judge_fix(runs, attempt.patches, attempt.trial);
+      for (std::string& effect : side_effects(runs, attempt.patches)) {
+        attempt.trial.add_side_effects(std::move(effect));
+      }
+    } else {
+      attempt.trial.set_refused(outcome.error().message());
+    }
+    attempts_.push_back(std::move(attempt));
+    return {};
+  }
+
+  [[nodiscard]] Result<void> run_pair(const Attempt& a, const Attempt& b) {
+    Attempt both;
+    both.patches = a.patches;
+    both.patches.insert(both.patches.end(), b.patches.begin(), b.patches.end());
+    both.trial.set_fault(a.trial.fault() + "+" + b.trial.fault());
+    both.trial.set_use(a.trial.use() + " + " + b.trial.use());
+    both.trial.set_name(a.trial.name() + ", " + b.trial.name());
+    both.trial.set_change(a.trial.change() + "; and " + b.trial.change());
+    both.trial.set_pattern(a.trial.pattern() + " & " + b.trial.pattern());
+    both.trial.set_paper_count(request_.categories.solved(symptom_.id(), both.trial.pattern()));
+    const size_t before = attempts_.size();
+    if (auto done = run(std::move(both)); !done) return done;
+    if (attempts_.size() > before && !worth_it(attempts_.back().trial, a.trial, b.trial)) {
+      attempts_.pop_back();
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool worth_it(const pb::FixTrial& both, const pb::FixTrial& a,
+                              const pb::FixTrial& b) const {
+    if (!both.refused().empty() || !both.false_fix().empty()) return false;
+    if (both.restores()) return true;
+    if (!both.has_step_time_ns()) return false;
+    const int64_t alone = std::max(a.recovered_ns(), b.recovered_ns());
+    const bool ran = a.has_step_time_ns() || b.has_step_time_ns();
+    return !ran || static_cast<double>(both.recovered_ns() - alone) >
+                       kWorthIt * static_cast<double>(both.step_time_ns());
+  }
+
+  [[nodiscard]] Result<pb::Outcome> simulate(const std::vector<pb::Patch>& patches) {
+    sim::Scenario scenario = request_.broken;
+    for (const pb::Patch& patch : patches) {
+      if (auto applied = world_.apply(scenario, patch); !applied) {
+        return tl::unexpected(applied.error());
+      }
+    }
+    ++simulations_;
+    return world_.simulate(scenario);
+  }
+
+  const FixRequest& request_;
+  const World& world_;
+  const pb::Symptom& symptom_;
+  std::vector<Attempt> attempts_;
+  std::set<std::string> tried_;
+  uint32_t simulations_ = 0;
+};
 
 }  // namespace
 
@@ -48,41 +176,32 @@ Result<pb::FixReport> try_fixes(const FixRequest& request, const World& world) {
     report.set_broken_step_time_ns(step(request.outcome));
   }
   if (step(request.baseline) > 0) report.set_baseline_step_time_ns(step(request.baseline));
-
   pb::Outcome broken = request.outcome;
   *broken.mutable_baseline_step_time_ns() = request.baseline.step_time_ns();
-  const pb::Symptom symptom = classify(broken);
-  std::vector<pb::FixTrial> trials;
-  for (const FaultUse& use : request.candidates) {
-    RH_TRY(const std::vector<pb::Fix> fixes, fixes_of(use, request.broken.document));
-    for (const pb::Fix& fix : fixes) {
-      pb::FixTrial& trial = trials.emplace_back();
-      trial.set_fault(use.fault().id());
-      trial.set_use(use.text());
-      trial.set_name(fix.name());
-      trial.set_change(fix.change());
-      trial.set_pattern(fix.pattern());
-      trial.set_band("unvalidated");
-      trial.set_paper_count(request.categories.solved(symptom.id(), fix.pattern()));
-      for (const pb::Patch& patch : fix.patch()) trial.add_patches(write_document(patch));
-      auto outcome = run_with(request, fix, world);
-      if (!outcome && outcome.error().code == Code::kInterrupted)
-        return tl::unexpected(outcome.error());
-      if (outcome) {
-        judge(request, std::move(*outcome), trial);
-      } else {
-        trial.set_refused(outcome.error().message());
-      }
-    }
+  *report.mutable_symptom() = classify(broken);
+
+  Trials trials(request, world, report.symptom());
+  if (auto done = trials.own_fixes(); !done) return tl::unexpected(done.error());
+  if (auto done = trials.fixes_of_candidates(); !done) return tl::unexpected(done.error());
+  if (request.own.empty()) {
+    if (auto done = trials.pairs(); !done) return tl::unexpected(done.error());
   }
-  const auto rank = [](const pb::FixTrial& t) {
-    return std::tuple(!t.refused().empty(), !t.restores(), -t.recovered_ns(),
-                      -static_cast<int64_t>(t.paper_count()));
-  };
-  std::stable_sort(trials.begin(), trials.end(),
-                   [&](const pb::FixTrial& a, const pb::FixTrial& b) { return rank(a) < rank(b); });
-  for (pb::FixTrial& trial : trials) *report.add_fixes() = std::move(trial);
+  for (Attempt& attempt : trials.take()) *report.add_fixes() = std::move(attempt.trial);
+  report.set_simulations(trials.simulations());
   return report;
+}
+
+void add_fixes(pb::FixReport more, pb::FixReport& report) {
+  std::vector<pb::FixTrial> all(report.fixes().begin(), report.fixes().end());
+  all.insert(all.end(), more.fixes().begin(), more.fixes().end());
+  std::stable_sort(all.begin(), all.end(), [](const pb::FixTrial& a, const pb::FixTrial& b) {
+    return rank_of(a) < rank_of(b);
+  });
+  const uint32_t simulations = report.simulations() + more.simulations();
+  if (report.schema().empty()) report = std::move(more);
+  report.clear_fixes();
+  for (pb::FixTrial& trial : all) *report.add_fixes() = std::move(trial);
+  report.set_simulations(simulations);
 }
 
 }  // namespace rehearse::faults

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixes tried in simulation: each candidate's fixes are applied to the broken scenario as a person
-// would apply them, simulated, and ranked by what they recover. Deterministic.
+// Fixes tried in simulation: each candidate's fixes, and two of them together where none alone is enough, are applied to
+// the broken scenario as a person would apply them, simulated, judged (judge.hpp) and ranked by what they recover.
+// Deterministic.
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "faults/fault_use.hpp"
+#include "faults/fix/judge.hpp"
 #include "faults/proto/diagnosis.pb.h"
 #include "faults/symptoms/categories.hpp"
 #include "faults/world.hpp"
 
 namespace rehearse::faults {
 
-// A fix restores when the symptom is gone and the mean step is within this of the baseline's.
-constexpr double kRestoredWithin = 0.02;
+// A fix that its author wants to be checked.
+struct OwnFix {
+  std::string text;  // as written
+  std::vector<pb::Patch> patches;
+};
 
 struct FixRequest {
   const sim::Scenario& broken;
@@ -22,11 +29,15 @@ struct FixRequest {
   const pb::Outcome& baseline;           // of the job as it should be
   std::span<const FaultUse> candidates;  // most likely first
   const Categories& categories;
+  std::span<const OwnFix> own = {};
 };
 
-// Restoring fixes first, then by time recovered, then by how often the pattern solved this symptom
-// in the study, then in the order of the candidates. A fix that cannot be applied or simulated is
-// listed last with the reason.
+// Restoring fixes first, then by time recovered, then by how often the pattern solved this symptom in the study, then in
+// the order of own fixes and candidates; false fixes after all others. A fix that cannot be applied or simulated is listed
+// last with the reason. Fixes of several candidates that change the same are tried once.
 [[nodiscard]] Result<pb::FixReport> try_fixes(const FixRequest& request, const World& world);
+
+// Merges `more` into a report, best first.
+void add_fixes(pb::FixReport more, pb::FixReport& report);
 
 }  // namespace rehearse::faults

@@ -12,8 +12,10 @@ using namespace rehearse::faults;
 
 namespace {
 
-// The fixes of `tried` against a job broken by `injected`.
-pb::FixReport fixes_for(const std::string& injected, const std::vector<std::string>& tried) {
+// The fixes of `tried` against a job broken by all of `injected`.
+pb::FixReport fixes_for(const std::vector<std::string>& injected,
+                        const std::vector<std::string>& tried,
+                        const std::vector<OwnFix>& own = {}) {
   const auto catalogue = FaultCatalogue::load_shipped();
   const auto categories = Categories::load_shipped();
   REQUIRE(catalogue);
@@ -21,9 +23,11 @@ pb::FixReport fixes_for(const std::string& injected, const std::vector<std::stri
   const World world = testing::small_world();
   const sim::Scenario healthy = testing::small_scenario();
   sim::Scenario broken = healthy;
-  const auto patches = patches_of(*parse_fault(injected, *catalogue), broken.document);
-  REQUIRE(patches);
-  for (const pb::Patch& patch : *patches) REQUIRE(world.apply(broken, patch));
+  for (const std::string& text : injected) {
+    const auto patches = patches_of(*parse_fault(text, *catalogue), broken.document);
+    REQUIRE(patches);
+    for (const pb::Patch& patch : *patches) REQUIRE(world.apply(broken, patch));
+  }
   std::vector<FaultUse> uses;
   for (const std::string& text : tried) uses.push_back(*parse_fault(text, *catalogue));
   const pb::Outcome outcome = *world.simulate(broken), baseline = *world.simulate(healthy);
@@ -31,7 +35,8 @@ pb::FixReport fixes_for(const std::string& injected, const std::vector<std::stri
                                  .outcome = outcome,
                                  .baseline = baseline,
                                  .candidates = uses,
-                                 .categories = *categories},
+                                 .categories = *categories,
+                                 .own = own},
                                 world);
   REQUIRE(report);
   return *report;
@@ -40,7 +45,7 @@ pb::FixReport fixes_for(const std::string& injected, const std::vector<std::stri
 }  // namespace
 
 TEST_CASE("the fix of the injected fault restores the baseline and comes first", "[faults][fix]") {
-  const pb::FixReport report = fixes_for("F16:node=1", {"F37:node=1", "F16:node=1"});
+  const pb::FixReport report = fixes_for({"F16:node=1"}, {"F37:node=1", "F16:node=1"});
   REQUIRE(report.fixes_size() == 2);
   const pb::FixTrial& best = report.fixes(0);
   CHECK(best.fault() == "F16");
@@ -56,14 +61,14 @@ TEST_CASE("the fix of the injected fault restores the baseline and comes first",
 }
 
 TEST_CASE("the right fix at the wrong place does not restore", "[faults][fix]") {
-  const pb::FixReport report = fixes_for("F16:node=1", {"F16:node=0"});
+  const pb::FixReport report = fixes_for({"F16:node=1"}, {"F16:node=0"});
   REQUIRE(report.fixes_size() == 1);
   CHECK_FALSE(report.fixes(0).restores());
 }
 
 TEST_CASE("a hang is repaired by taking the program's slip back", "[faults][fix]") {
   const pb::FixReport report =
-      fixes_for("F21:rank=5,nth=3", {"F21:rank=4,nth=3", "F21:rank=5,nth=3"});
+      fixes_for({"F21:rank=5,nth=3"}, {"F21:rank=4,nth=3", "F21:rank=5,nth=3"});
   REQUIRE(report.fixes_size() == 2);
   CHECK(report.fixes(0).use() == "F21:rank=5,nth=3");
   CHECK(report.fixes(0).restores());
@@ -77,11 +82,48 @@ TEST_CASE("a hang is repaired by taking the program's slip back", "[faults][fix]
 TEST_CASE("every fault that slows the small world is undone by its own fix", "[faults][fix]") {
   for (const char* fault : {"F16", "F37", "F60:rank=11,factor=3", "F62", "F65:node=0,nic=5"}) {
     INFO(fault);
-    const pb::FixReport report = fixes_for(fault, {fault});
+    const pb::FixReport report = fixes_for({fault}, {fault});
     REQUIRE(report.fixes_size() >= 1);
     CHECK(report.fixes(0).restores());
     CHECK(report.fixes(0).recovered_ns() > 0);
   }
+}
+
+TEST_CASE("two faults at once need two fixes together", "[faults][fix]") {
+  const std::vector<std::string> both = {"F16:node=1", "F60:rank=11,factor=3"};
+  const pb::FixReport report = fixes_for(both, both);
+  REQUIRE(report.fixes_size() >= 3);
+  const pb::FixTrial& best = report.fixes(0);
+  CHECK(best.fault() == "F16+F60");
+  CHECK(best.use() == "F16:node=1 + F60:rank=11,factor=3");
+  CHECK(best.restores());
+  CHECK(best.change().find("NCCL_IB_DISABLE") != std::string::npos);
+  CHECK(best.patches_size() >= 2);
+  for (int i = 1; i < report.fixes_size(); ++i) CHECK_FALSE(report.fixes(i).restores());
+  CHECK(report.simulations() > 2);
+}
+
+TEST_CASE("a pair is not tried where one fix is enough", "[faults][fix]") {
+  const pb::FixReport report = fixes_for({"F16:node=1"}, {"F37:node=1", "F16:node=1"});
+  for (const pb::FixTrial& fix : report.fixes()) CHECK(fix.fault().find('+') == std::string::npos);
+}
+
+TEST_CASE("fixes that change the same are tried once", "[faults][fix]") {
+  const pb::FixReport report = fixes_for({"F16:node=1"}, {"F16:node=1", "F16:node=1"});
+  CHECK(report.fixes_size() == 1);
+  CHECK(report.simulations() == 1);
+}
+
+TEST_CASE("a fix of one's own is checked as it is", "[faults][fix]") {
+  pb::Patch right, wrong;
+  (*right.mutable_set())["launch.ranks[node=1].env.NCCL_IB_DISABLE"] = "0";
+  (*wrong.mutable_set())["launch.ranks[node=0].env.NCCL_IB_DISABLE"] = "0";
+  const pb::FixReport good = fixes_for({"F16:node=1"}, {}, {{"NCCL_IB_DISABLE=0", {right}}});
+  REQUIRE(good.fixes_size() == 1);
+  CHECK(good.fixes(0).own());
+  CHECK(good.fixes(0).change() == "NCCL_IB_DISABLE=0");
+  CHECK(good.fixes(0).restores());
+  CHECK_FALSE(fixes_for({"F16:node=1"}, {}, {{"elsewhere", {wrong}}}).fixes(0).restores());
 }
 
 TEST_CASE("a fix that cannot be tried is listed last with the reason", "[faults][fix]") {
