@@ -21,6 +21,8 @@ struct CheckRow {
   // 90 % band of the prediction, where there is one.
   double low = 0;
   double high = 0;
+  // A ratio of two configurations: the kind of change between them (certainty/change.hpp); empty: no ratio.
+  std::string change = {};
 
   // (predicted - measured) / measured; 0 when nothing was measured.
   [[nodiscard]] double error() const { return measured != 0 ? predicted / measured - 1 : 0; }

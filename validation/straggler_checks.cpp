@@ -87,7 +87,7 @@ Result<void> compare(const StudyJob& job, Reporter& reporter, Check& held_out, C
   what_if.rows.push_back({fmt::format("{}: slowdown by stragglers", job.name), job.name,
                           even > 0 ? recorded / even : 0, result["blocking_slowdown"].get<double>(),
                           "", "straggler/" + job.name + "/" + job.result.filename().string(),
-                          "rehearse validate --only stragglers --rows", 0, 0});
+                          "rehearse validate --only stragglers --rows", 0, 0, "compute"});
   return {};
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/install.hpp"
 #include "base/text.hpp"
+#include "validation/certainty/change_checks.hpp"
 #include "validation/collective_checks.hpp"
 #include "validation/fault_pair_checks.hpp"
 #include "validation/nccl_vectors.hpp"
@@ -62,7 +63,10 @@ std::vector<Check> collectives(const fs::path& data, Reporter&) {
   auto machines = TestMachines::create({});
   if (!machines) return unable(machines.error());
   Findings findings;
-  return collective_checks(observe(tables->rows, *machines, findings));
+  const auto observed = observe(tables->rows, *machines, findings);
+  std::vector<Check> out = collective_checks(observed);
+  out.push_back(collective_changes(observed));
+  return out;
 }
 
 constexpr std::array<Part, 8> kParts = {{

@@ -2,6 +2,10 @@
 #include "validation/calibrate/overlay.hpp"
 
 #include <fmt/format.h>
+#include <google/protobuf/message.h>
+
+#include <cmath>
+#include <string_view>
 
 #include "base/random.hpp"
 
@@ -10,6 +14,24 @@ namespace {
 
 std::string full_path(size_t parameter) {
   return std::string("platform.efficiency.") + parameters()[parameter].path;
+}
+
+// A field of Efficiency by its path ("nvlink_hop.simple"), in the unit of the parameter; 0: not stated.
+double stated_value(const google::protobuf::Message& stated, const Parameter& parameter) {
+  const google::protobuf::Message* at = &stated;
+  const std::string_view path = parameter.path;
+  const size_t dot = path.find('.');
+  const auto field = [&](std::string_view name) {
+    return at->GetDescriptor()->FindFieldByName(std::string(name));
+  };
+  if (dot != std::string_view::npos) {
+    at = &at->GetReflection()->GetMessage(*at, field(path.substr(0, dot)));
+  }
+  const auto* last = field(dot == std::string_view::npos ? path : path.substr(dot + 1));
+  if (last->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_INT64) {
+    return static_cast<double>(at->GetReflection()->GetInt64(*at, last)) * 1e-3;
+  }
+  return at->GetReflection()->GetDouble(*at, last);
 }
 
 }  // namespace
@@ -83,14 +105,19 @@ Result<std::vector<pb::Patch>> draws_of(const pb::Calibration& calibration, uint
   return out;
 }
 
-std::vector<pb::Patch> prior_draws(uint64_t seed, uint32_t count) {
+std::vector<pb::Patch> prior_draws(const pb::Efficiency& stated, uint64_t seed, uint32_t count) {
   std::vector<pb::Patch> out;
+  std::vector<double> centre;  // logarithm of what is stated over the prior
+  for (size_t i = 0; i < parameters().size(); ++i) {
+    const double value = stated_value(stated, parameters()[i]);
+    centre.push_back(value > 0 ? std::log(value / parameters()[i].prior) : 0);
+  }
   for (uint32_t k = 0; k < count; ++k) {
     Random random(seed, "prior draw", k);
     Point point(parameters().size(), 0);
     pb::Patch patch;
     for (size_t i = 0; i < point.size(); ++i) {
-      point[i] = parameters()[i].spread * random.normal();
+      point[i] = centre[i] + parameters()[i].spread * random.normal();
       (*patch.mutable_set())[full_path(i)] = written(i, value_at(point, i));
     }
     out.push_back(std::move(patch));

@@ -25,8 +25,9 @@ struct OverlaySource {
 // One patch per draw, of assignments only. kUsage when the patch holds fewer than `count`.
 [[nodiscard]] Result<std::vector<pb::Patch>> draws_of(const pb::Calibration& calibration,
                                                       uint32_t count);
-// Every parameter drawn by itself within what its prior allows.
-[[nodiscard]] std::vector<pb::Patch> prior_draws(uint64_t seed, uint32_t count);
+// Every parameter drawn by itself within what its prior allows; around what the platform states where it does.
+[[nodiscard]] std::vector<pb::Patch> prior_draws(const pb::Efficiency& stated, uint64_t seed,
+                                                 uint32_t count);
 
 [[nodiscard]] const char* name_of(Standing standing);
 

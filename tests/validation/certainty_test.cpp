@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// How sure a prediction is: kinds of change, their held-out errors, draws.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "validation/certainty/band.hpp"
+#include "validation/certainty/change_checks.hpp"
+
+using namespace rehearse;
+using namespace rehearse::validation;
+
+namespace {
+
+sim::Scenario ddp() {
+  SilentReporter reporter;
+  auto scenario = sim::load_scenario("ddp-16", reporter);
+  REQUIRE(scenario);
+  return *scenario;
+}
+
+sim::Scenario patched(sim::Scenario scenario, const std::string& text) {
+  const auto patch = sim::parse_patch(text, "test");
+  REQUIRE(patch);
+  REQUIRE(sim::apply(scenario, *patch));
+  return scenario;
+}
+
+ChangeError flat(Change change, double error) {
+  return {change, 10, 3, std::vector<double>(19, error)};
+}
+
+}  // namespace
+
+TEST_CASE("the kind of a change is what sets two scenarios apart", "[validation][certainty]") {
+  const sim::Scenario base = ddp();
+  using Kinds = std::set<Change>;
+  const auto kinds = [&](const std::string& patch) {
+    return changes_between(base, patched(base, patch));
+  };
+  CHECK(changes_between(base, base).empty());
+  CHECK(kinds("set: {\"launch.env.NCCL_ALGO\": Tree}") == Kinds{Change::kEnvironment});
+  CHECK(kinds("set: {\"platform.nodes[1].nics[*].bandwidth\": 100Gbps}") ==
+        Kinds{Change::kBandwidth});
+  CHECK(kinds("slow-rank: {rank: 3, slowdown: 2}") == Kinds{Change::kCompute});
+  CHECK(kinds("skip-collective: {rank: 3, nth: 2}") == Kinds{Change::kProgram});
+  CHECK(kinds("grow-data-parallel: 2") == Kinds{Change::kScale});
+  // What a calibration states is no change.
+  CHECK(kinds("set: {\"platform.efficiency.nvlink\": 0.7}").empty());
+  // A fault and its fix leave nothing but the kinds of what was taken back.
+  const sim::Scenario slow = patched(base, "slow-rank: {rank: 3, slowdown: 2}");
+  CHECK(changes_between(slow, patched(slow, "undo: slow-rank")) == Kinds{Change::kCompute});
+}
+
+TEST_CASE("held-out errors are drawn between their quantiles", "[validation][certainty]") {
+  ChangeError error{Change::kScale, 100, 5, {}};
+  for (int k = 1; k < 20; ++k) error.quantiles.push_back(.01 * k);
+  CHECK(error.at(.5) == Approx(.10));
+  CHECK(error.at(.05) == Approx(.01));
+  CHECK(error.at(.95) == Approx(.19));
+  CHECK(error.at(.525) == Approx(.105));
+  // Beyond what was seen nothing is made up.
+  CHECK(error.at(0) == Approx(.01));
+  CHECK(error.at(1) == Approx(.19));
+}
+
+TEST_CASE("of several changes the widest error counts, and none where one is unknown",
+          "[validation][certainty]") {
+  pb::ChangeErrors document;
+  const auto add = [&](const char* name, double width) {
+    pb::ChangeErrorEntry& entry = *document.add_changes();
+    entry.set_change(name);
+    entry.set_rows(10);
+    for (int k = 0; k < 19; ++k) entry.add_quantiles(width * (k - 9) / 9);
+  };
+  add("environment", .1);
+  add("scale", .3);
+  const auto errors = ChangeErrors::read(document, "test");
+  REQUIRE(errors);
+  using Kinds = std::set<Change>;
+  CHECK(errors->find(Kinds{}) == nullptr);
+  CHECK(errors->find(Kinds{Change::kEnvironment})->change == Change::kEnvironment);
+  CHECK(errors->find(Kinds{Change::kEnvironment, Change::kScale})->change == Change::kScale);
+  CHECK(errors->find(Kinds{Change::kEnvironment, Change::kProgram}) == nullptr);
+  add("weather", .1);
+  CHECK_FALSE(ChangeErrors::read(document, "test"));
+}
+
+TEST_CASE("the error acts on communication, or on the whole step", "[validation][certainty]") {
+  Drawing drawing;
+  drawing.patches.resize(2);
+  const DrawnSteps steps = {DrawnStep{100, 40}, std::nullopt};
+  const double up = std::log(1.5);
+  const auto of = [&](Change change) {
+    const ChangeError error = flat(change, up);
+    const auto moved = with_error(steps, drawing, &error);
+    REQUIRE(moved.size() == 2);
+    CHECK_FALSE(moved[1]);
+    return *moved[0];
+  };
+  CHECK(of(Change::kEnvironment) == Approx(120));
+  CHECK(of(Change::kCompute) == Approx(150));
+  CHECK(*with_error(steps, drawing, nullptr)[0] == Approx(100));
+}
+
+TEST_CASE("what is shipped of held-out errors can be read", "[validation][certainty]") {
+  const auto errors = ChangeErrors::load_shipped();
+  REQUIRE(errors);
+  const ChangeError* environment = errors->find(Change::kEnvironment);
+  REQUIRE(environment != nullptr);
+  CHECK(environment->rows > 100);
+  CHECK(errors->find(Change::kProgram) == nullptr);
+}
+
+TEST_CASE("changes are collected from the rows of all checks", "[validation][certainty]") {
+  Check check;
+  check.id = "pairs";
+  CheckRow row;
+  row.predicted = 2;
+  row.measured = 2 * std::exp(.1);
+  row.change = "environment";
+  check.rows = {row, row, row};
+  row.change = "";
+  check.rows.push_back(row);
+  row.change = "compute";  // a single one says nothing
+  check.rows.push_back(row);
+  const std::string text = change_errors_document({check});
+  CHECK(text.find("change: environment") != std::string::npos);
+  CHECK(text.find("rows: 3") != std::string::npos);
+  CHECK(text.find("0.1") != std::string::npos);
+  CHECK(text.find("compute") == std::string::npos);
+}
+
+TEST_CASE("draws give a range, the same for any number of jobs", "[validation][certainty]") {
+  SilentReporter reporter;
+  const sim::Scenario base = ddp();
+  const sim::Scenario slow = patched(base, "set: {\"launch.env.NCCL_IB_DISABLE\": \"1\"}");
+  auto drawing = drawing_of(nullptr, base.document, 4);
+  REQUIRE(drawing);
+  CHECK(drawing->patches.size() == 4);
+  drawing->jobs = 1;
+  const auto one = step_time_band(base, slow, *drawing, reporter);
+  drawing->jobs = 2;
+  const auto two = step_time_band(base, slow, *drawing, reporter);
+  REQUIRE(one);
+  REQUIRE(two);
+  CHECK(one->SerializeAsString() == two->SerializeAsString());
+  CHECK(one->low() > 0);
+  CHECK(one->low() < one->high());
+  CHECK(one->note().find("measured changes of environment") != std::string::npos);
+  CHECK(one->from() == "priors");
+}
+
+TEST_CASE("a fix that helps says how often and how much", "[validation][certainty]") {
+  SilentReporter reporter;
+  const sim::Scenario broken = patched(ddp(), "slow-rank: {rank: 3, slowdown: 2}");
+  const auto drawing = drawing_of(nullptr, broken.document, 3);
+  REQUIRE(drawing);
+  pb::FixReport report;
+  pb::FixTrial& fix = *report.add_fixes();
+  fix.set_restores(true);
+  fix.add_patches("undo: slow-rank");
+  pb::FixTrial& useless = *report.add_fixes();
+  useless.set_band("unvalidated");
+  REQUIRE(add_certainty(broken, *drawing, 3, reporter, report));
+  CHECK(report.fixes(0).certainty().helps() == 1);
+  CHECK(report.fixes(0).certainty().draws() == 3);
+  CHECK(report.fixes(0).certainty().low() > 1.2);
+  CHECK(report.fixes(0).certainty().change() == "compute");
+  CHECK(report.fixes(0).band().find("helps in 100 % of 3 draws") == 0);
+  CHECK_FALSE(report.fixes(1).has_certainty());
+}

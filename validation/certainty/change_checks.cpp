@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/certainty/change_checks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/document.hpp"
+#include "validation/certainty/change.hpp"
+
+namespace rehearse::validation {
+namespace {
+
+constexpr double kChangeTolerance = .25;  // as of fault and fix pairs
+constexpr double kChangeTarget = .80;
+constexpr Bytes kChangedCall = Bytes{1} << 20;
+
+struct Predicted {
+  const Observed* one = nullptr;
+  double us = 0;
+};
+
+std::string conditions(const NcclTestRow& row) {
+  return row.algorithm.empty() && row.protocol.empty() ? "NCCL's choice"
+                                                       : row.algorithm + " " + row.protocol;
+}
+
+CheckRow changed_row(const Predicted& from, const Predicted& to, Change change) {
+  const NcclTestRow& a = from.one->first;
+  const NcclTestRow& b = to.one->first;
+  CheckRow row;
+  row.what = change == Change::kScale
+                 ? fmt::format("{}, {} of {} bytes: {} GPUs on {} nodes -> {} on {}", a.hardware,
+                               a.collective, a.bytes, a.gpus, a.nodes, b.gpus, b.nodes)
+                 : fmt::format("{}, {} GPUs, {} of {} bytes: {} -> {}", a.hardware, a.gpus,
+                               a.collective, a.bytes, conditions(a), conditions(b));
+  row.group = to.one->observation.group;
+  row.predicted = to.us / from.us;
+  row.measured = to.one->observation.measured_us / from.one->observation.measured_us;
+  row.source = b.where;
+  row.command = "rehearse validate --only collectives --rows --json";
+  row.change = name_of(change);
+  return row;
+}
+
+void judge_changes(Check& check) {
+  size_t within = 0;
+  for (const CheckRow& row : check.rows) {
+    within += std::abs(row.error()) <= kChangeTolerance ? 1 : 0;
+  }
+  check.metric = "share of changes within 25 %";
+  check.value =
+      check.rows.empty() ? 0 : static_cast<double>(within) / static_cast<double>(check.rows.size());
+  check.at_least = true;
+  check.target = kChangeTarget;
+  judge_value(check);
+  std::map<std::string, std::vector<double>> by_kind;
+  for (const CheckRow& row : check.rows) by_kind[row.change].push_back(std::abs(row.error()));
+  for (const auto& [kind, errors] : by_kind) {
+    check.assumptions.push_back(
+        fmt::format("{}: {} changes, median error {:.1f} %, 9 of 10 {:.1f} %", kind, errors.size(),
+                    100 * quantile_of(errors, .5), 100 * quantile_of(errors, .9)));
+  }
+}
+
+double short_figure(double value) { return std::stod(fmt::format("{:.4f}", value)); }
+
+}  // namespace
+
+Check collective_changes(const std::vector<ObservedHardware>& hardware) {
+  Check check;
+  check.id = "change-collectives";
+  check.what =
+      "ratio of two measured collectives that differ in settings or in scale, data sheet only";
+  const Point prior(parameters().size(), 0);
+  for (const ObservedHardware& h : hardware) {
+    // By what is the same in both, then by what differs.
+    std::map<std::tuple<uint32_t, uint32_t, std::string, Bytes>, std::map<std::string, Predicted>>
+        settings;
+    std::map<std::tuple<std::string, Bytes, std::string>,
+             std::map<std::pair<uint32_t, uint32_t>, Predicted>>
+        scales;
+    for (const Observed& one : h.observed) {
+      const NcclTestRow& row = one.first;
+      if (row.bytes < kChangedCall || one.observation.measured_us <= 0) continue;
+      const Predicted predicted{&one, predicted_us(one.observation, prior)};
+      settings[{row.nodes, row.gpus, row.collective, row.bytes}].try_emplace(conditions(row),
+                                                                             predicted);
+      scales[{row.collective, row.bytes, conditions(row)}].try_emplace({row.nodes, row.gpus},
+                                                                       predicted);
+    }
+    for (const auto& [same, by] : settings) {
+      const auto own = by.find("NCCL's choice");
+      if (own == by.end()) continue;
+      for (const auto& [name, one] : by) {
+        if (name != own->first) {
+          check.rows.push_back(changed_row(own->second, one, Change::kEnvironment));
+        }
+      }
+    }
+    for (const auto& [same, by] : scales) {
+      for (auto at = by.begin(); at != by.end() && std::next(at) != by.end(); ++at) {
+        check.rows.push_back(changed_row(at->second, std::next(at)->second, Change::kScale));
+      }
+    }
+  }
+  judge_changes(check);
+  return check;
+}
+
+Check layout_changes(const std::vector<CheckRow>& steps) {
+  Check check;
+  check.id = "change-layouts";
+  check.what = "ratio of two measured step times of one model on other layouts";
+  std::map<std::string, const CheckRow*> before;
+  for (const CheckRow& step : steps) {
+    const auto [at, first] = before.try_emplace(step.group, &step);
+    if (!first && at->second->measured > 0 && at->second->predicted > 0) {
+      CheckRow row = step;
+      row.what = at->second->what + " -> " + step.what;
+      row.predicted = step.predicted / at->second->predicted;
+      row.measured = step.measured / at->second->measured;
+      row.unit = "";
+      row.change = name_of(Change::kLayout);
+      check.rows.push_back(std::move(row));
+    }
+    at->second = &step;
+  }
+  judge_changes(check);
+  return check;
+}
+
+std::string change_errors_document(const std::vector<Check>& checks) {
+  struct Collected {
+    std::vector<double> errors;
+    std::set<std::string> groups, from;
+  };
+  std::map<std::string, Collected> kinds;
+  for (const Check& check : checks) {
+    for (const CheckRow& row : check.rows) {
+      if (row.change.empty() || !(row.predicted > 0) || !(row.measured > 0)) continue;
+      Collected& kind = kinds[row.change];
+      kind.errors.push_back(std::log(row.measured / row.predicted));
+      kind.groups.insert(row.group.empty() ? row.what : row.group);
+      kind.from.insert(check.id);
+    }
+  }
+  pb::ChangeErrors document;
+  for (auto& [name, kind] : kinds) {
+    if (kind.errors.size() < 2) continue;
+    std::sort(kind.errors.begin(), kind.errors.end());
+    pb::ChangeErrorEntry& entry = *document.add_changes();
+    entry.set_change(name);
+    entry.set_rows(static_cast<uint32_t>(kind.errors.size()));
+    entry.set_configurations(static_cast<uint32_t>(kind.groups.size()));
+    for (int k = 1; k < 20; ++k) {
+      entry.add_quantiles(short_figure(quantile(kind.errors, .05 * k)));
+    }
+    for (const std::string& id : kind.from) entry.add_from(id);
+  }
+  return "# Made by `rehearse validate --data DIR --save-changes FILE`: ln(measured / predicted) "
+         "of "
+         "the ratio of two\n"
+         "# configurations at 5, 10, ... 95 %, by kind of change.\n" +
+         write_document(document);
+}
+
+}  // namespace rehearse::validation
