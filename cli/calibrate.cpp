@@ -38,7 +38,45 @@ struct Calibrated {
   pb::Patch patch;
   Fit fit;
   ErrorSummary before, after;
+  std::vector<validation::TraceCost> costs;
 };
+
+std::string costs_text(const std::vector<validation::TraceCost>& costs, const Terminal& terminal) {
+  if (costs.empty()) return {};
+  Table table({{"measured in the trace"},
+               {"median", Align::kRight},
+               {"quartiles", Align::kRight},
+               {"operations", Align::kRight},
+               {"standing"}});
+  for (const validation::TraceCost& cost : costs) {
+    const auto figure = [&](double value) {
+      return cost.determined ? fmt::format("{:.3g} {}", value, cost.unit) : std::string();
+    };
+    table.add({cost.what, figure(cost.median),
+               cost.determined ? fmt::format("{:.3g} - {:.3g}", cost.low, cost.high) : "",
+               format_count(cost.n),
+               cost.determined ? "measured; a replay has each operation's own"
+                               : "undetermined, prior used: " + cost.note});
+  }
+  return "\n" + table.text(terminal);
+}
+
+Json costs_json(const std::vector<validation::TraceCost>& costs) {
+  Json out = Json::array();
+  for (const validation::TraceCost& cost : costs) {
+    Json one = {{"what", cost.what}, {"unit", cost.unit}, {"operations", cost.n}};
+    one["standing"] = cost.determined ? "measured" : "undetermined";
+    if (cost.determined) {
+      one["median"] = cost.median;
+      one["low"] = cost.low;
+      one["high"] = cost.high;
+    } else {
+      one["why"] = cost.note;
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
 
 std::string summary_text(const Calibrated& done, const Terminal& terminal) {
   std::string out = terminal.styled(
@@ -59,7 +97,7 @@ std::string summary_text(const Calibrated& done, const Terminal& terminal) {
                row.low() + " - " + row.high(),
                undetermined ? "undetermined, prior used" : row.standing()});
   }
-  return out + table.text(terminal);
+  return out + table.text(terminal) + costs_text(done.costs, terminal);
 }
 
 Json summary_json(const Calibrated& done) {
@@ -67,6 +105,7 @@ Json summary_json(const Calibrated& done) {
   out["observations"] = done.fit.observations;
   out["median_error_prior"] = done.before.median;
   out["median_error_fitted"] = done.after.median;
+  if (!done.costs.empty()) out["trace_costs"] = costs_json(done.costs);
   out["patch"] = to_json(done.patch);
   return out;
 }
@@ -108,6 +147,7 @@ Result<int> run_calibrate(Context& context) {
                 "-v says why for each; --nodes and --gpus fill in what is not said");
   }
   Calibrated done;
+  done.costs = std::move(evidence.costs);
   done.fit = validation::fit(observations);
   done.before = errors_at(observations, validation::Point(validation::parameters().size(), 0));
   done.after = errors_at(observations, done.fit.point);
@@ -141,7 +181,8 @@ Verb calibrate_verb() {
       "its transfer). Few parameters with physical meaning and bounds are fitted robustly: shares "
       "of "
       "links, latencies of hops by transport and protocol, launch costs. What the data cannot "
-      "tell apart is left at its prior and named undetermined. -o writes a patch that `run "
+      "tell apart is left at its prior and named undetermined. Of a trace also: launches, copy "
+      "engines and what kernels lose beside a collective, as recorded. -o writes a patch that `run "
       "--patch-file` and scenarios take, with its evidence, ranges and joint draws.";
   verb.positionals = {{"EVIDENCE", "files of measured times", Count::kSome, {}}};
   verb.options = [](po::options_description& options) {

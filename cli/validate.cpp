@@ -123,6 +123,8 @@ Verb validate_verb() {
     add("rows", "all checks: list every row");
     add("markdown", "all checks: the page of accuracy");
     add("html", "all checks: plots of predicted against measured, one page that opens offline");
+    add("save-changes", po::value<std::string>()->value_name("FILE"),
+        "all checks: write how far predicted changes were from measured ones, by kind of change");
     add("strict", "all checks: exit code 1 when a target is missed");
     add("vectors", po::value<std::string>()->value_name("DIR"),
         "nccl: folder with the reference vectors");

@@ -11,6 +11,7 @@
 #include "cli/table.hpp"
 #include "validation/accuracy_page.hpp"
 #include "validation/accuracy_plot.hpp"
+#include "validation/certainty/change_checks.hpp"
 #include "validation/suite.hpp"
 
 namespace rehearse::cli {
@@ -123,6 +124,14 @@ Result<int> validate_all(Context& context) {
   }
   if (context.has("only")) options.only = context.get<std::vector<std::string>>("only");
   RH_TRY(const auto checks, validation::run_suite(options, context.reporter()));
+  if (context.has("save-changes")) {
+    const auto file = context.get<std::string>("save-changes");
+    if (auto saved =
+            write_file(file, validation::change_errors_document(checks), context.overwrite());
+        !saved) {
+      return tl::unexpected(std::move(saved).error());
+    }
+  }
   const bool rows = context.has("rows");
   Result<void> done;
   if (context.json()) {

@@ -68,10 +68,12 @@ std::string line(double x1, double y1, double x2, double y2, const char* style) 
                      x1, kPlotSize - y1, x2, kPlotSize - y2, style);
 }
 
-std::string plot(const Check& check) {
+}  // namespace
+
+std::string accuracy_svg(const Check& check) {
   const Decades decades = decades_of(check.rows);
   std::string out = fmt::format(
-      "<svg viewBox=\"0 0 {0} {0}\" width=\"{0}\" height=\"{0}\" role=\"img\" "
+      "<svg class=\"accuracy\" viewBox=\"0 0 {0} {0}\" width=\"{0}\" height=\"{0}\" role=\"img\" "
       "aria-label=\"predicted against measured\">",
       kPlotSize);
   for (double decade = decades.low; decade <= decades.high; decade += 1) {
@@ -87,6 +89,10 @@ std::string plot(const Check& check) {
   for (size_t i = 0; i < check.rows.size(); i += every) {
     const CheckRow& row = check.rows[i];
     if (!(row.predicted > 0) || !(row.measured > 0)) continue;
+    if (row.low > 0 && row.high > row.low) {
+      const double x = decades.at(row.measured);
+      out += line(x, decades.at(row.low), x, decades.at(row.high), "band");
+    }
     out += fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2\"><title>{}: predicted {:.4g} {}, measured "
         "{:.4g} {}</title></circle>",
@@ -103,15 +109,18 @@ std::string plot(const Check& check) {
   return out;
 }
 
-}  // namespace
+std::string accuracy_style() {
+  return ".accuracy{display:block}.accuracy text{font-size:10px;fill:#555}"
+         ".accuracy circle{fill:#1f6feb;fill-opacity:.45}.accuracy .grid{stroke:#ddd}"
+         ".accuracy .right{stroke:#555;stroke-dasharray:4 3}.accuracy .band{stroke:#1f6feb;"
+         "stroke-opacity:.25}";
+}
 
 std::string accuracy_plots(const std::vector<Check>& checks) {
   std::string out =
       "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Predicted against "
-      "measured</title><style>body{font:14px sans-serif;margin:2em;max-width:60em}"
-      "svg{display:block}text{font-size:10px;fill:#555}circle{fill:#1f6feb;fill-opacity:.45}"
-      ".grid{stroke:#ddd}.right{stroke:#555;stroke-dasharray:4 3}</style></head><body>"
-      "<h1>Predicted against measured</h1>";
+      "measured</title><style>body{font:14px sans-serif;margin:2em;max-width:60em}" +
+      accuracy_style() + "</style></head><body><h1>Predicted against measured</h1>";
   for (const Check& check : checks) {
     const CheckFigures figures = figures_of(check);
     out += fmt::format(
@@ -120,7 +129,7 @@ std::string accuracy_plots(const std::vector<Check>& checks) {
             ? "skipped: " + escaped(check.why)
             : escaped(fmt::format("{} rows, {} {}, target {}: {}", check.n, check.metric,
                                   figures.figure, figures.target, check.met ? "met" : "not met")));
-    if (!check.rows.empty()) out += plot(check);
+    if (!check.rows.empty()) out += accuracy_svg(check);
   }
   return out + "</body></html>\n";
 }

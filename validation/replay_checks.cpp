@@ -3,12 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 
-#include "base/document.hpp"
-#include "base/install.hpp"
 #include "traces/import/import.hpp"
-#include "validation/proto/replay_jobs.pb.h"
 #include "validation/replay_check.hpp"
 
 namespace rehearse::validation {
@@ -18,41 +17,133 @@ namespace fs = std::filesystem;
 
 constexpr double kReplayTarget = .03;
 
-// Ranks that are missing are clones of those recorded; only the recorded ones are compared.
-Result<ReplayReport> replay_of(const pb::ReplayJob& job, const fs::path& data, Reporter& reporter) {
-  std::vector<fs::path> files;
-  for (const std::string& file : job.files()) files.push_back(data / file);
-  traces::ImportOptions options;
-  RH_TRY(traces::Imported imported, traces::import_files(files, options, reporter));
-  std::set<uint32_t> recorded;
-  for (const traces::RankTrace& rank : imported.trace.ranks) recorded.insert(rank.rank);
-  if (!job.complete()) {
-    options.assume_symmetric = 0;
-    RH_TRY(imported, traces::import_files(files, options, reporter));
+// A recorded job: its files, and what is known of it before it is replayed.
+struct RecordedJob {
+  std::string name;  // path below the data folder
+  fs::path files;
+  traces::Trace trace;
+  bool complete = false;  // every rank was recorded
+};
+
+bool is_trace(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name.ends_with(".json") || name.ends_with(".json.gz") || name.ends_with(".sqlite") ||
+         name.ends_with(".rtrace");
+}
+
+std::vector<fs::path> sorted_entries(const fs::path& folder) {
+  std::vector<fs::path> out;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none)) out.push_back(entry.path());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::vector<fs::path> traces_below(const fs::path& folder) {
+  std::vector<fs::path> out;
+  std::error_code none;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, none)) {
+    if (entry.is_regular_file(none) && is_trace(entry.path())) out.push_back(entry.path());
   }
-  RH_TRY(
-      const sim::Scenario scenario,
-      sim::scenario_of(std::make_shared<const traces::Trace>(std::move(imported.trace)), job.id()));
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// Traces of a folder that stand for one job, or each for one of its own: files of one job name ranks that differ and a
+// number of ranks that is the same.
+class Discovery {
+ public:
+  Discovery(const fs::path& data, Reporter& reporter) : data_(data), reporter_(reporter) {
+    for (const char* kind : {"kineto", "nsys"}) {
+      for (const fs::path& entry : sorted_entries(data / kind)) {
+        std::error_code none;
+        if (fs::is_directory(entry, none)) {
+          look_into(entry);
+        } else if (is_trace(entry)) {
+          take(entry);
+        }
+      }
+    }
+  }
+
+  std::vector<RecordedJob> jobs;
+  std::map<std::string, std::vector<std::string>> left_out;  // by reason
+
+ private:
+  void look_into(const fs::path& folder) {
+    const std::vector<fs::path> files = traces_below(folder);
+    if (files.size() == 1) return take(files.front());
+    auto whole = traces::import_files({folder}, {}, reporter_);
+    if (whole && whole->trace.ranks.size() > 1 &&
+        whole->trace.header.world_size() >= whole->trace.ranks.size()) {
+      return keep(folder, std::move(whole->trace));
+    }
+    for (const fs::path& file : files) take(file);
+  }
+
+  void take(const fs::path& file) {
+    auto imported = traces::import_files({file}, {}, reporter_);
+    if (imported) {
+      keep(file, std::move(imported->trace));
+    } else {
+      left_out[imported.error().what].push_back(name_of(file));
+    }
+  }
+
+  void keep(const fs::path& files, traces::Trace trace) {
+    const bool steps = std::any_of(trace.ranks.begin(), trace.ranks.end(),
+                                   [](const auto& rank) { return !rank.steps.empty(); });
+    const bool calls = std::any_of(trace.ranks.begin(), trace.ranks.end(),
+                                   [](const auto& rank) { return !rank.ops.calls.empty(); });
+    if (!steps || !calls) {
+      left_out[steps ? "no collective was recorded" : "no step was recorded"].push_back(
+          name_of(files));
+      return;
+    }
+    const bool complete = trace.header.world_size() == trace.ranks.size();
+    jobs.push_back({name_of(files), files, std::move(trace), complete});
+  }
+
+  [[nodiscard]] std::string name_of(const fs::path& path) const {
+    return fs::relative(path, data_).string();
+  }
+
+  const fs::path& data_;
+  Reporter& reporter_;
+};
+
+// Ranks that are missing are clones of those recorded; only the recorded ones are compared.
+Result<ReplayReport> replay_of(const RecordedJob& job, Reporter& reporter) {
+  std::set<uint32_t> recorded;
+  for (const traces::RankTrace& rank : job.trace.ranks) recorded.insert(rank.rank);
+  auto trace = std::make_shared<const traces::Trace>(job.trace);
+  if (!job.complete) {
+    traces::ImportOptions options;
+    options.assume_symmetric = 0;
+    RH_TRY(traces::Imported imported, traces::import_files({job.files}, options, reporter));
+    trace = std::make_shared<const traces::Trace>(std::move(imported.trace));
+  }
+  RH_TRY(const sim::Scenario scenario, sim::scenario_of(std::move(trace), job.name));
   RH_TRY(ReplayReport report, check_replay(scenario, reporter));
   std::erase_if(report.steps, [&](const RankStep& step) { return !recorded.contains(step.rank); });
   return report;
 }
 
-std::string command_of(const pb::ReplayJob& job) {
-  std::string out = "rehearse validate replay";
-  for (const std::string& file : job.files()) out += " $REHEARSE_DATA/" + file;
-  return out;
-}
-
-void add_rows(const pb::ReplayJob& job, const ReplayReport& report, Nanos RankStep::*predicted,
+void add_rows(const RecordedJob& job, const ReplayReport& report, Nanos RankStep::*predicted,
               Check& check) {
   for (const RankStep& step : report.steps) {
     if (step.measured <= 0) continue;
-    check.rows.push_back({fmt::format("{}, rank {}, step {}", job.what(), step.rank, step.step),
-                          job.id(), static_cast<double>(step.*predicted) * 1e-6,
-                          static_cast<double>(step.measured) * 1e-6, "ms", job.files(0),
-                          command_of(job), 0, 0});
+    check.rows.push_back({fmt::format("{}, rank {}, step {}", job.name, step.rank, step.step),
+                          job.name, static_cast<double>(step.*predicted) * 1e-6,
+                          static_cast<double>(step.measured) * 1e-6, "ms", job.name,
+                          "rehearse validate replay $REHEARSE_DATA/" + job.name, 0, 0});
   }
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
 }
 
 }  // namespace
@@ -66,37 +157,34 @@ std::vector<Check> replay_checks(const fs::path& data, Reporter& reporter) {
   partial.what = "step time of recorded ranks of jobs whose other ranks are missing";
   whole.target = partial.target = kReplayTarget;
   Check naive = whole;
-  pb::ReplayJobs jobs;
-  const auto file = shipped("validation/figures/replay_jobs.yaml");
-  if (!file) return {skipped_check(whole.id, whole.what, file.error().what)};
-  if (auto read = read_document_file(file->string(), jobs); !read) {
-    return {skipped_check(whole.id, whole.what, read.error().what)};
-  }
-  for (const pb::ReplayJob& job : jobs.jobs()) {
-    Check& check = job.complete() ? whole : partial;
-    const auto report = replay_of(job, data, reporter);
+  Discovery found(data, reporter);
+  for (const RecordedJob& job : found.jobs) {
+    const auto report = replay_of(job, reporter);
     if (!report) {
-      check.assumptions.push_back(fmt::format("{} is left out: {}", job.id(), report.error().what));
-      continue;
+      found.left_out[report.error().what].push_back(job.name);
+    } else if (!predicts_steps(*report)) {
+      found
+          .left_out["nothing says that the host waits for a stream, so the replay is the recording"]
+          .push_back(job.name);
+    } else {
+      add_rows(job, *report, &RankStep::predicted, job.complete ? whole : partial);
+      if (job.complete) add_rows(job, *report, &RankStep::naive, naive);
     }
-    if (!predicts_steps(*report)) {
-      check.assumptions.push_back(fmt::format(
-          "{} is left out: nothing in it says that the host waits for a stream, so its replay is "
-          "the recording",
-          job.id()));
-      continue;
-    }
-    add_rows(job, *report, &RankStep::predicted, check);
-    if (job.complete()) add_rows(job, *report, &RankStep::naive, naive);
   }
-  judge_median(whole);
-  judge_median(partial);
-  judge_median(naive);
+  std::vector<Check> out;
+  for (Check* check : {&whole, &partial, &naive}) judge_median(*check);
   whole.assumptions.push_back(fmt::format(
-      "a naive sum of kernels per stream is off by {:.1f} % (median) and {:.1f} % (9 of "
-      "10)",
+      "a naive sum of kernels per stream is off by {:.1f} % (median) and {:.1f} % (9 of 10)",
       100 * naive.median_error, 100 * naive.p90_error));
-  return {whole, partial};
+  for (const auto& [why, names] : found.left_out) {
+    partial.assumptions.push_back(fmt::format("left out, {}: {}", why, listed(names)));
+  }
+  for (Check* check : {&whole, &partial}) {
+    const bool none = check->rows.empty();
+    out.push_back(none ? skipped_check(check->id, check->what, "no such job in the data folder")
+                       : std::move(*check));
+  }
+  return out;
 }
 
 }  // namespace rehearse::validation

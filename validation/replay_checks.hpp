@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recorded jobs of validation/figures/replay_jobs.yaml replayed as recorded, without the recorded times
+// Every recorded job below kineto/ and nsys/ of the data folder replayed as recorded, without the recorded times
 // of NCCL's kernels: step times of every rank against the recording, beside a naive sum of kernels.
 #pragma once
 

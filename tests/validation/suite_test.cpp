@@ -2,13 +2,6 @@
 #include "validation/suite.hpp"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <fstream>
-#include <iostream>
-#include <sstream>
-
-#include "base/install.hpp"
-#include "validation/accuracy_page.hpp"
 
 namespace rehearse::validation {
 
@@ -35,24 +28,6 @@ TEST_CASE("a part that there is none of is refused with those there are",
   REQUIRE_FALSE(checks);
   CHECK(checks.error().code == Code::kUsage);
   CHECK_THAT(checks.error().fix, Catch::Contains("collectives"));
-}
-
-TEST_CASE("docs/accuracy.md is what validate prints", "[validation][suite]") {
-  const char* root = std::getenv("REHEARSE_DATA");
-  const std::filesystem::path data = root != nullptr ? root : "../shared/data";
-  if (!std::filesystem::exists(data / "nccl" / "nccl_tests.csv")) {
-    std::cout << "skipped: no real data (REHEARSE_DATA)\n";
-    return;
-  }
-  SilentReporter reporter;
-  const auto checks = run_suite({data, {}}, reporter);
-  REQUIRE(checks);
-  const auto page = shipped("docs/accuracy.md");
-  REQUIRE(page);
-  std::ifstream file(*page);
-  std::stringstream text;
-  text << file.rdbuf();
-  CHECK(text.str() == accuracy_page(*checks));
 }
 
 }  // namespace rehearse::validation

@@ -123,6 +123,7 @@ Result<EvidenceRows> read_measured(const std::vector<fs::path>& files,
       tables.rows.insert(tables.rows.end(), records.begin(), records.end());
     }
     const auto calls = trace_rows(imported.trace, where);
+    if (out.costs.empty() && !imported.trace.ranks.empty()) out.costs = trace_costs(imported.trace);
     tables.rows.insert(tables.rows.end(), calls.begin(), calls.end());
     if (tables.rows.empty()) {
       return fail(

@@ -13,6 +13,7 @@
 #include "base/reporter.hpp"
 #include "traces/model/trace.hpp"
 #include "traces/proto/evidence.pb.h"
+#include "validation/calibrate/trace_costs.hpp"
 #include "validation/nccl_tests_table.hpp"
 
 namespace rehearse::validation {
@@ -21,6 +22,7 @@ struct EvidenceRows {
   std::vector<NcclTestRow> rows;
   Findings findings;
   std::vector<std::string> files;
+  std::vector<TraceCost> costs;  // of the first trace among the files; none without one
 };
 
 // `collective` is of tables that do not say. kBadInput when a file holds no measured time.

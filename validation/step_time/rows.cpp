@@ -203,6 +203,8 @@ Result<PublishedSteps> torchtitan_steps(const fs::path& file) {
     step.model = row.text("model");
     step.gpu = std::string("h100-sxm5") + (step.job.fp8 ? " fp8" : " bf16");
     step.seconds = row.number("step_s_derived");
+    step.family = "torchtitan";
+    step.memory = row.number("memory_gib") * (1 << 30);
     step.what = fmt::format("{}, {} tokens, {}, {} GPUs", step.model, row.text("seq_len"),
                             parallelism, row.text("n_gpus"));
     step.source = "measured/" + file.filename().string();

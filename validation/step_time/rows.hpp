@@ -15,11 +15,13 @@ namespace rehearse::validation {
 
 struct PublishedStep {
   std::string what;
-  std::string model;   // rows of one model are held out together
-  std::string family;  // jobs that differ in nothing but their layout; only of Megatron's
-  std::string gpu;     // kind of GPU and precision that rates are fitted for
+  std::string model;  // rows of one model are held out together
+  std::string
+      family;       // Megatron's: jobs that differ in nothing but their layout; llm-foundry's: none
+  std::string gpu;  // kind of GPU and precision that rates are fitted for
   TransformerJob job;
   double seconds = 0;
+  double memory = 0;  // bytes, largest of a GPU; 0: not stated
   std::string source;
 };
 
