@@ -35,6 +35,7 @@ Result<Case> load_case(Context& context, const std::string& input) {
                 "leave out --set, --fault and --patch, or give the scenario itself");
   }
   what.healthy = std::move(edited.base);
+  what.calibration = std::move(edited.calibration);
   RH_TRY(what.baseline, sim::simulate(what.healthy, context.reporter()));
   if (!observed) {
     what.broken = std::move(edited.changed);

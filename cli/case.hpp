@@ -21,6 +21,7 @@ struct Case {
   std::optional<sim::Scenario> broken;
   // What is observed; what was injected is removed from it.
   pb::Outcome evidence;
+  std::optional<pb::Calibration> calibration = std::nullopt;  // of the platform, by --patch-file
 };
 
 // `input` is a scenario with --set, --fault or --patch, which is simulated, or an outcome

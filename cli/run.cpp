@@ -9,10 +9,10 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/context.hpp"
+#include "cli/draws_option.hpp"
 #include "cli/outcome_text.hpp"
 #include "cli/scenario_options.hpp"
 #include "cli/scenario_view.hpp"
-#include "cli/step_time_band.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "sim/bringup/nccl_log.hpp"
@@ -159,10 +159,10 @@ Result<int> run_run(Context& context) {
     return tl::unexpected(std::move(written).error());
   }
   outcome.clear_flight_records();
-  if (context.has("draws")) {
-    RH_TRY(const int64_t draws, context.number("draws", 2, 10000));
+  RH_TRY(const auto drawing, asked_draws(context, edited.calibration, edited.changed.document));
+  if (drawing) {
     RH_TRY(*outcome.mutable_step_time_band_ns(),
-           step_time_band(edited, static_cast<uint32_t>(draws), context.reporter()));
+           validation::step_time_band(edited.base, edited.changed, *drawing, context.reporter()));
   }
   if (auto written = write_timelines(context, outcome); !written) {
     return tl::unexpected(std::move(written).error());
@@ -202,9 +202,6 @@ Verb run_verb() {
     add("expect", po::value<std::string>()->value_name("VERDICT"),
         "exit code 1 unless the run ends so: completed, hang, crash, "
         "wrong-semantics, rejected");
-    add("draws", po::value<std::string>()->value_name("N"),
-        "also N runs with uncertain parameters drawn from the calibration of --patch-file, or from "
-        "the model's priors: the range of the step time");
     add("timeline", po::value<std::string>()->value_name("FILE"),
         "also write when every operation of every rank ran, as JSON in columns");
     add("perfetto", po::value<std::string>()->value_name("FILE"),
@@ -219,6 +216,7 @@ Verb run_verb() {
     add("dry-run",
         "do not simulate: print the scenario with the changes as patches, to be kept as a file");
     add("list", "the shipped scenarios");
+    add_draws_option(options, 0);
   };
   verb.writes = Writes::kFile;
   verb.examples = {{"./rehearse run --list", "what is shipped"},

@@ -18,6 +18,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/context.hpp"
+#include "cli/draws_option.hpp"
 #include "cli/scenario_options.hpp"
 #include "cli/study/runner.hpp"
 #include "cli/study/search.hpp"
@@ -90,6 +91,22 @@ Result<RunLimits> limits_of(const Context& context) {
   return limits;
 }
 
+Result<Sampling> sampling_of(const Context& context) {
+  Sampling out;
+  RH_TRY(const int64_t draws, context.number("draws", 0, 10000));
+  out.draws = static_cast<uint32_t>(draws);
+  if (!context.has("patch-file")) return out;
+  const auto file = context.get<std::string>("patch-file");
+  pb::Patch patch;
+  if (auto read = read_document_file(file, patch); !read) return tl::unexpected(read.error());
+  if (!patch.has_calibration()) {
+    return fail(Code::kBadInput, "this is no calibration", file,
+                "give what `rehearse calibrate` wrote; other changes belong into the study");
+  }
+  out.calibration = std::move(patch);
+  return out;
+}
+
 Result<void> show_plan(Context& context, const Plan& plan) {
   const std::vector<std::string> names = plan.columns();
   if (context.json()) {
@@ -132,7 +149,7 @@ Result<void> list_studies(Context& context) {
 class Sweep {
  public:
   Sweep(Context& context, Plan plan, Goal goal, Store store, faults::FaultCatalogue catalogue,
-        RunLimits limits)
+        RunLimits limits, Sampling sampling)
       : context_(context),
         plan_(std::move(plan)),
         goal_(std::move(goal)),
@@ -142,6 +159,7 @@ class Sweep {
         runner_(plan_, store_, catalogue_, limits_, context.reporter()) {
     all_.resize(plan_.points.size());
     std::iota(all_.begin(), all_.end(), size_t{0});
+    runner_.sample(std::move(sampling));
     runner_.seen = [this](size_t point, const Row& row) { tell(point, row); };
   }
 
@@ -272,6 +290,13 @@ Result<int> submit_to_slurm(Context& context, Sweep& sweep, const std::string& w
     RH_TRY(const int64_t nodes, context.number("nodes", 1, 1'000'000));
     job.at_once = static_cast<uint32_t>(nodes);
   }
+  for (const char* option : {"draws", "patch-file"}) {
+    if (!context.has(option)) continue;
+    const auto value = context.get<std::string>(option);
+    const bool file = std::string_view(option) == "patch-file";
+    job.options.push_back("--" + std::string(option));
+    job.options.push_back(file ? fs::absolute(value).string() : value);
+  }
   RH_TRY(const int64_t each, context.number("points-per-task", 1, 1'000'000));
   const auto per_task = static_cast<size_t>(each);
   job.tasks = static_cast<uint32_t>((points + per_task - 1) / per_task);
@@ -297,8 +322,9 @@ Result<int> run_sweep(Context& context) {
   const fs::path folder = context.output().value_or(plan.study.name() + ".sweep");
   RH_TRY(Store store, Store::open(folder));
   const size_t points = plan.points.size();
+  RH_TRY(Sampling sampling, sampling_of(context));
   Sweep sweep(context, std::move(plan), std::move(goal), std::move(store), std::move(catalogue),
-              limits);
+              limits, std::move(sampling));
   if (context.has("merge")) return sweep.merge();
   if (context.has("submit")) {
     return submit_to_slurm(context, sweep, what, folder, points, limits.jobs);
@@ -357,6 +383,9 @@ Verb sweep_verb() {
     add("point-memory", text()->value_name("BYTES"), "a point that needs more fails, e.g. 4GiB");
     add("catalogue", po::value<std::vector<std::string>>()->value_name("DIR"),
         "a folder with fault files of your own; may be repeated");
+    add("patch-file", text()->value_name("FILE"),
+        "a calibration of the platform, such as `calibrate` writes; holds for every point");
+    add_draws_option(options, 0);
   };
   verb.writes = Writes::kFolder;
   verb.examples = {
@@ -365,7 +394,8 @@ Verb sweep_verb() {
       {"./rehearse sweep bucket-size -o buckets", "compute it; again: nothing is left to do"},
       {"./rehearse sweep bucket-size --shard 0/2 -o halves", "one half of it"},
       {"./rehearse sweep bucket-size --shard 1/2 -o halves", "the other, perhaps elsewhere"},
-      {"./rehearse sweep bucket-size --merge -o halves --top 3", "both together"}};
+      {"./rehearse sweep bucket-size --merge -o halves --top 3", "both together"},
+      {"./rehearse sweep bucket-size --draws 4 -o ranges", "how sure each step time is"}};
   verb.run = run_sweep;
   return verb;
 }

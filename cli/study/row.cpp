@@ -15,6 +15,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kLowKey = "step_time_low_ns";
+constexpr const char* kHighKey = "step_time_high_ns";
+
 // The mean over ranks of one part of the breakdown.
 double mean_of(const pb::Outcome& outcome, int64_t (pb::RankBreakdown::*part)() const) {
   double sum = 0;
@@ -84,6 +87,9 @@ Row row_of(const pb::Outcome& outcome) {
                  step * outcome.ranks(),
                  headroom};
   for (double& figure : row.figures) figure = std::round(figure);
+  if (outcome.has_step_time_band_ns()) {
+    row.range = {outcome.step_time_band_ns().low(), outcome.step_time_band_ns().high()};
+  }
   return row;
 }
 
@@ -99,6 +105,10 @@ Json row_json(const Row& row) {
   Json out{{"verdict", row.verdict}, {"symptom", row.symptom}};
   for (size_t i = 0; i < row.figures.size(); ++i) {
     out[metric_names()[i]] = static_cast<int64_t>(row.figures[i]);
+  }
+  if (row.range) {
+    out[kLowKey] = row.range->low;
+    out[kHighKey] = row.range->high;
   }
   return out;
 }
@@ -124,6 +134,10 @@ Result<Row> parse_row(std::string_view text, const std::string& where) {
   for (const std::string& name : metric_names()) {
     if (!json.contains(name) || !json[name].is_number_integer()) return wrong();
     row.figures.push_back(static_cast<double>(json[name].get<int64_t>()));
+  }
+  if (json.contains(kLowKey) && json.contains(kHighKey)) {
+    if (!json[kLowKey].is_number_integer() || !json[kHighKey].is_number_integer()) return wrong();
+    row.range = {json[kLowKey].get<int64_t>(), json[kHighKey].get<int64_t>()};
   }
   return row;
 }

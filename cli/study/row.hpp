@@ -19,6 +19,11 @@ struct Row {
   std::string reason;
   std::string verdict, symptom;
   std::vector<double> figures;  // as many as metric_names()
+  // Range of step_time_ns over draws of uncertain parameters, when they were asked for.
+  struct Range {
+    int64_t low = 0, high = 0;
+  };
+  std::optional<Range> range = std::nullopt;
 };
 
 // step_time_ns, ..., gpu_time_ns: names of the figures, with their units.

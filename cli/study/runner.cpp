@@ -14,6 +14,7 @@
 #include "faults/world.hpp"
 #include "sim/simulate.hpp"
 #include "sim/worker.hpp"
+#include "validation/certainty/band.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -55,25 +56,52 @@ Result<std::shared_ptr<Runner::Base>> Runner::load(const sim::Assignments& writt
   if (const auto it = loaded_.find(written); it != loaded_.end()) return it->second;
   if (loaded_.size() >= kMostLoaded) loaded_.clear();
   RH_TRY(sim::Scenario scenario, sim::load_scenario(plan_.study.base(), written, reporter_));
+  if (sampling_.calibration) {
+    if (auto done = sim::apply(scenario, *sampling_.calibration); !done) {
+      return tl::unexpected(std::move(done).error());
+    }
+  }
   RH_TRY(std::string identity, identity_of(scenario, catalogue_));
   auto base = std::make_shared<Base>(Base{std::move(scenario), std::move(identity), {}});
   loaded_[written] = base;
   return base;
 }
 
+std::string Runner::id_of(const Base& base, size_t point) const {
+  std::vector<Edit> edits = plan_.edits(point);
+  if (sampling_.draws > 0) edits.emplace_back("draws", std::to_string(sampling_.draws));
+  return point_id(base.identity, edits);
+}
+
+Result<pb::Outcome> Runner::simulated(const Base& base, sim::Scenario& scenario,
+                                      const Task& task) const {
+  SilentReporter silent;
+  for (const auto& [option, value] : plan_.edits(task.points.front())) {
+    if (auto done = apply_edit(scenario, option, value, catalogue_); !done) {
+      return tl::unexpected(std::move(done).error());
+    }
+  }
+  // Draws first: they fork from a process that has simulated nothing yet.
+  std::optional<pb::Band> band;
+  if (sampling_.draws > 0) {
+    const pb::Calibration* own =
+        sampling_.calibration ? &sampling_.calibration->calibration() : nullptr;
+    RH_TRY(validation::Drawing drawing,
+           validation::drawing_of(own, scenario.document, sampling_.draws));
+    drawing.jobs = 1;
+    if (auto drawn = validation::step_time_band(base.scenario, scenario, drawing, silent); drawn) {
+      band = std::move(*drawn);
+    }
+  }
+  RH_TRY(pb::Outcome outcome, sim::simulate_here(scenario, sim::Detail::kSummary, silent));
+  if (band && outcome.verdict() == pb::COMPLETED) *outcome.mutable_step_time_band_ns() = *band;
+  return outcome;
+}
+
 Result<std::string> Runner::work(const Base& base, const Task& task) const {
   if (limits_.memory > 0) limit_memory(limits_.memory);
-  SilentReporter silent;
   sim::Scenario scenario = base.scenario;
-  const auto simulated = [&]() -> Result<pb::Outcome> {
-    for (const auto& [option, value] : plan_.edits(task.points.front())) {
-      if (auto done = apply_edit(scenario, option, value, catalogue_); !done) {
-        return tl::unexpected(std::move(done).error());
-      }
-    }
-    return sim::simulate_here(scenario, sim::Detail::kSummary, silent);
-  };
-  auto outcome = simulated();
+  auto outcome = simulated(base, scenario, task);
   Row row;
   if (outcome) {
     const bool differs = !plan_.edits(task.points.front()).empty();
@@ -170,7 +198,7 @@ Result<std::map<size_t, Row>> Runner::run(std::span<const size_t> points) {
     std::vector<Task> tasks;
     std::map<std::string, size_t> known;  // id to task
     for (const size_t point : members) {
-      const std::string id = point_id(base->identity, plan_.edits(point));
+      const std::string id = id_of(*base, point);
       if (const auto it = known.find(id); it != known.end()) {
         tasks[it->second].points.push_back(point);
       } else if (auto row = store_.find(id)) {
@@ -197,7 +225,7 @@ Result<std::map<size_t, Row>> Runner::collect(std::span<const size_t> points) {
   for (const auto& [written, members] : grouped(points)) {
     RH_TRY(const auto base, load(written));
     for (const size_t point : members) {
-      const std::string id = point_id(base->identity, plan_.edits(point));
+      const std::string id = id_of(*base, point);
       auto row = store_.find(id);
       if (!row) row = store_.find_lost(id);
       if (row) rows[point] = std::move(*row);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,13 @@ struct RunLimits {
   uint64_t memory = 0;               // bytes of address space per point; 0: none
 };
 
+// Ranges of step times: draws per point (0: none) from a calibration of the platform, which holds for every point, or from
+// the model's priors.
+struct Sampling {
+  uint32_t draws = 0;
+  std::optional<pb::Patch> calibration = std::nullopt;
+};
+
 class Runner {
  public:
   // All must outlive the runner.
@@ -39,6 +47,8 @@ class Runner {
   [[nodiscard]] Result<std::map<size_t, Row>> collect(std::span<const size_t> points);
   // Children started so far.
   [[nodiscard]] uint64_t computed() const { return computed_; }
+  // Before run() and collect().
+  void sample(Sampling sampling) { sampling_ = std::move(sampling); }
   // Called after each point that ended, with its row.
   std::function<void(size_t point, const Row& row)> seen;
 
@@ -61,6 +71,10 @@ class Runner {
   [[nodiscard]] Result<void> compute(const Base& base, std::vector<Task> tasks,
                                      std::map<size_t, Row>& rows);
   [[nodiscard]] Result<std::string> work(const Base& base, const Task& task) const;
+  [[nodiscard]] Result<pb::Outcome> simulated(const Base& base, sim::Scenario& scenario,
+                                              const Task& task) const;
+  // The name of a point's file, its draws included.
+  [[nodiscard]] std::string id_of(const Base& base, size_t point) const;
   [[nodiscard]] Result<bool> finish(Busy& busy, std::map<size_t, Row>& rows);
   void add(const Task& task, const Row& row, std::map<size_t, Row>& rows);
 
@@ -68,6 +82,7 @@ class Runner {
   const Store& store_;
   const faults::FaultCatalogue& catalogue_;
   RunLimits limits_;
+  Sampling sampling_;
   Reporter& reporter_;
   Result<faults::Rules> rules_;
   std::map<sim::Assignments, std::shared_ptr<Base>> loaded_;

@@ -89,10 +89,11 @@ std::string batch_script(const ArrayJob& job) {
   if (!job.partition.empty()) out += "#SBATCH --partition=" + job.partition + "\n";
   out += "#SBATCH --requeue\n#SBATCH --open-mode=append\n";
   out += fmt::format("#SBATCH --output={}/log/%a.txt\n", job.folder.string());
-  out += fmt::format("exec {} sweep {} --shard \"$SLURM_ARRAY_TASK_ID/{}\" --jobs {} -o {}\n",
+  out += fmt::format("exec {} sweep {} --shard \"$SLURM_ARRAY_TASK_ID/{}\" --jobs {} -o {}",
                      quoted(job.program), quoted(job.study), job.tasks, job.jobs,
                      quoted(job.folder.string()));
-  return out;
+  for (const std::string& option : job.options) out += " " + quoted(option);
+  return out + "\n";
 }
 
 Result<void> run_array(const ArrayJob& job, uint64_t total, uint32_t again,

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/reporter.hpp"
@@ -19,8 +20,9 @@ struct ArrayJob {
   std::filesystem::path folder;
   uint32_t tasks = 1;  // shards
   std::string partition;
-  uint32_t at_once = 0;  // tasks that run at a time; 0: as many as fit
-  unsigned jobs = 1;     // points at a time in a task
+  uint32_t at_once = 0;                   // tasks that run at a time; 0: as many as fit
+  unsigned jobs = 1;                      // points at a time in a task
+  std::vector<std::string> options = {};  // of every task, as the command line writes them
 };
 
 // The batch script.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -54,6 +55,9 @@ std::string csv_of(const Plan& plan, const std::vector<Row>& rows, const Goal& g
   for (const std::string& column : plan.columns()) out += "," + csv_cell(column);
   out += ",verdict,symptom";
   for (const std::string& metric : metric_names()) out += "," + metric;
+  const bool ranges =
+      std::ranges::any_of(rows, [](const Row& row) { return row.range.has_value(); });
+  if (ranges) out += ",step_time_low_ns,step_time_high_ns";
   out += ",feasible,failed\n";
   for (size_t p = 0; p < rows.size(); ++p) {
     const Row& row = rows[p];
@@ -62,6 +66,9 @@ std::string csv_of(const Plan& plan, const std::vector<Row>& rows, const Goal& g
     out += "," + row.verdict + "," + row.symptom;
     for (size_t m = 0; m < metric_names().size(); ++m) {
       out += row.failed ? "," : fmt::format(",{}", static_cast<int64_t>(row.figures[m]));
+    }
+    if (ranges) {
+      out += row.range ? fmt::format(",{},{}", row.range->low, row.range->high) : ",,";
     }
     out += fmt::format(",{},{}\n", goal.feasible(row) ? "yes" : "no", csv_cell(row.reason));
   }

@@ -43,6 +43,9 @@ std::string best_table(const Summary& s, const std::vector<size_t>& order,
   const std::vector<std::string> names = s.plan.columns();
   for (const size_t column : shown) columns.push_back({names[column]});
   columns.push_back({s.goal.metric(), Align::kRight});
+  const bool ranges =
+      std::ranges::any_of(s.rows, [](const auto& item) { return item.second.range.has_value(); });
+  if (ranges) columns.push_back({"step time, 9 of 10 draws", Align::kRight});
   columns.push_back({"against the best", Align::kRight});
   columns.push_back({"memory", Align::kRight});
   columns.push_back({"symptom"});
@@ -55,6 +58,11 @@ std::string best_table(const Summary& s, const std::vector<size_t>& order,
     const std::vector<std::string> labels = s.plan.labels(order[i]);
     for (const size_t column : shown) cells.push_back(labels[column]);
     cells.push_back(shown_figure(s.goal.metric(), value));
+    if (ranges) {
+      cells.push_back(row.range ? fmt::format("{} to {}", format_duration(row.range->low),
+                                              format_duration(row.range->high))
+                                : "");
+    }
     cells.push_back(i == 0 || best == 0 ? "" : fmt::format("{:+.1f} %", 100 * (value / best - 1)));
     cells.push_back(shown_figure("memory_peak_bytes", *figure(row, "memory_peak_bytes")));
     cells.push_back(row.symptom);
