@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/units.hpp"
-#include "sim/nccl/call.hpp"
+#include "sim/nccl/choice.hpp"
 #include "sim/nccl/graphs.hpp"
 
 namespace rehearse::sim {
