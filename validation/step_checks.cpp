@@ -127,15 +127,15 @@ void add_rows(const std::vector<HeldOutStep>& steps, Check& check) {
 void note_memory(const std::vector<HeldOutStep>& steps, Check& check) {
   std::vector<double> errors;
   for (const HeldOutStep& one : steps) {
-    if (one.replayed && one.step->memory > 0) {
+    if (one.replayed && one.step->memory > 0 && one.replayed->memory > 0) {
       errors.push_back(one.replayed->memory / one.step->memory - 1);
     }
   }
   if (errors.empty()) return;
   const ErrorSummary all = summarise(errors);
   check.assumptions.push_back(fmt::format(
-      "memory is stated in {} rows: median error {:.0f} %, bias {:+.0f} % (temporaries of the loss "
-      "are not in the account)",
+      "memory is stated in {} rows of jobs that are generated whole: median error {:.0f} %, bias "
+      "{:+.0f} %; not judged",
       errors.size(), 100 * all.median, 100 * all.bias));
 }
 

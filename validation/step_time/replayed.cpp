@@ -126,7 +126,8 @@ Result<ReplayedStep> run_here(const ReplayedJob& stated, uint32_t micro_batches)
   for (const pb::RankMemory& rank : outcome.memory().ranks()) {
     out.memory = std::max(out.memory, static_cast<double>(rank.peak()));
   }
-  out.memory -= recomputed_bytes(job, micro_batches);
+  // Replicas that were not generated have shards of their own.
+  out.memory = factor > 1 ? 0 : out.memory - recomputed_bytes(job, micro_batches);
   if (out.seconds <= 0) {
     return fail(Code::kBadInput, "the generated job has no whole step", "stated layout", "");
   }

@@ -26,7 +26,7 @@ struct ReplayedJob {
 
 struct ReplayedStep {
   double seconds = 0;
-  double memory = 0;  // largest peak of a rank, bytes
+  double memory = 0;  // largest peak of a rank, bytes; 0: not known of jobs that were grown
 };
 
 // By job; an error where it cannot be generated or does not run. Forked children, several at a time.
