@@ -284,10 +284,27 @@ std::string outcome_head(const pb::Outcome& outcome, const Terminal& terminal) {
   return out + error_lines(outcome, terminal);
 }
 
+// What checkpoints and failures make of a step, where the scenario says how often nodes fail.
+static std::string goodput(const pb::Outcome& outcome, const Terminal& terminal) {
+  if (!outcome.has_goodput()) return "";
+  const pb::Goodput& good = outcome.goodput();
+  const std::string useful =
+      good.useful_step_ns() > 0
+          ? fmt::format("{} per step that is kept", format_duration(good.useful_step_ns()))
+          : "the job fails before it has written a checkpoint";
+  return title(terminal, "with failures") + fmt::format(
+                                                "  one every {}; a checkpoint stalls for {}; every "
+                                                "{} steps: {}; best every {} steps\n",
+                                                format_duration(good.job_mtbf_ns()),
+                                                format_duration(good.checkpoint_stall_ns()),
+                                                good.checkpoint_every(), useful, good.best_every());
+}
+
 std::string outcome_text(const pb::Outcome& outcome, const Terminal& terminal) {
   return outcome_head(outcome, terminal) + breakdown(outcome, terminal) + waits(outcome, terminal) +
          critical_path(outcome, terminal) + communicators(outcome, terminal) +
-         links(outcome, terminal) + memory(outcome, terminal) + findings(outcome, terminal);
+         links(outcome, terminal) + memory(outcome, terminal) + goodput(outcome, terminal) +
+         findings(outcome, terminal);
 }
 
 }  // namespace rehearse::cli

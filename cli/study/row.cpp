@@ -59,9 +59,16 @@ Result<void> known_metric(const std::string& metric, const std::string& where) {
 }  // namespace
 
 const std::vector<std::string>& metric_names() {
-  static const std::vector<std::string> names = {
-      "step_time_ns",      "step_p99_ns", "compute_ns",  "exposed_communication_ns", "wait_ns",
-      "memory_peak_bytes", "gpus",        "gpu_time_ns", "memory_headroom_bytes"};
+  static const std::vector<std::string> names = {"step_time_ns",
+                                                 "step_p99_ns",
+                                                 "compute_ns",
+                                                 "exposed_communication_ns",
+                                                 "wait_ns",
+                                                 "memory_peak_bytes",
+                                                 "gpus",
+                                                 "gpu_time_ns",
+                                                 "memory_headroom_bytes",
+                                                 "useful_step_ns"};
   return names;
 }
 
@@ -77,15 +84,17 @@ Row row_of(const pb::Outcome& outcome) {
     headroom = r == 0 ? left : std::min(headroom, left);
   }
   const auto step = static_cast<double>(outcome.step_time_ns().mean());
-  row.figures = {step,
-                 static_cast<double>(outcome.step_time_ns().p99()),
-                 mean_of(outcome, &pb::RankBreakdown::compute),
-                 mean_of(outcome, &pb::RankBreakdown::communication),
-                 mean_of(outcome, &pb::RankBreakdown::wait),
-                 peak,
-                 static_cast<double>(outcome.ranks()),
-                 step * outcome.ranks(),
-                 headroom};
+  row.figures = {
+      step,
+      static_cast<double>(outcome.step_time_ns().p99()),
+      mean_of(outcome, &pb::RankBreakdown::compute),
+      mean_of(outcome, &pb::RankBreakdown::communication),
+      mean_of(outcome, &pb::RankBreakdown::wait),
+      peak,
+      static_cast<double>(outcome.ranks()),
+      step * outcome.ranks(),
+      headroom,
+      outcome.has_goodput() ? static_cast<double>(outcome.goodput().useful_step_ns()) : step};
   for (double& figure : row.figures) figure = std::round(figure);
   if (outcome.has_step_time_band_ns()) {
     row.range = {outcome.step_time_band_ns().low(), outcome.step_time_band_ns().high()};

@@ -72,6 +72,7 @@ pb::Outcome make_outcome(const Scenario& scenario, const Evidence& whole) {
   if (out.verdict() == pb::COMPLETED) {
     fill_critical_path(evidence, out);
     fill_stragglers(evidence, ends, out);
+    fill_goodput(scenario.document, evidence, ends, out);
   }
   fill_disagreement(evidence, scenario.document.launch(), out);
   add_rows(scenario.findings, out);

@@ -74,6 +74,14 @@ void fill_disagreement(const Evidence& evidence, const pb::Launch& launch, pb::O
 // A run that ended but waited a lot for always the same ranks.
 void fill_stragglers(const Evidence& evidence, const std::vector<Nanos>& ends, pb::Outcome& out);
 
+// Expected time per useful step on nodes that fail now and then; nothing where the scenario does not
+// say how often, or no checkpoint was written.
+void fill_goodput(const pb::Scenario& document, const Evidence& evidence,
+                  const std::vector<Nanos>& ends, pb::Outcome& out);
+// The same as a formula: all times in one unit, `every` in steps.
+[[nodiscard]] double expected_step(double step, double stall, double every, double between,
+                                   double restart);
+
 // Links by use and communicators by what they did.
 void fill_usage(const Evidence& evidence, pb::Outcome& out);
 

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What docs/studies.md concludes from the shipped studies, checked on their results."""
-import csv, pathlib, subprocess, sys, tempfile, unittest
+import csv, math, pathlib, subprocess, sys, tempfile, unittest
 
 PROGRAM = sys.argv.pop(1)
 
 
 class Studies(unittest.TestCase):
-    def rows(self, study, *keys):
+    def sweep(self, study, *options):
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([PROGRAM, "sweep", study, "-o", folder], capture_output=True, text=True, timeout=600)
+            done = subprocess.run([PROGRAM, "sweep", study, "-o", folder, *options], capture_output=True, text=True, timeout=600)
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(pathlib.Path(folder) / "results.csv", newline="") as file:
                 rows = list(csv.DictReader(file))
         self.assertTrue(all(row["verdict"] == "completed" for row in rows))
-        return {tuple(row[key] for key in keys): row for row in rows}
+        return rows
+
+    def rows(self, study, *keys):
+        return {tuple(row[key] for key in keys): row for row in self.sweep(study)}
 
     def steps(self, study, *keys):
         return {key: int(row["step_time_ns"]) for key, row in self.rows(study, *keys).items()}
@@ -57,6 +60,32 @@ class Studies(unittest.TestCase):
             self.assertLess(step[f"{interval}, shared",], step[f"{interval}, local",])
         third, sixth = step["every 3rd, shared",] - never, step["every 6th, shared",] - never
         self.assertAlmostEqual(third / sixth, 2, delta=0.1)
+
+    def test_interval_of_checkpoints(self):
+        rows = self.rows("checkpoint-interval", "mtbf", "every")
+        useful = {key: int(row["useful_step_ns"]) for key, row in rows.items()}
+        intervals = sorted({int(every) for _, every in useful})
+        best = {mtbf: min(intervals, key=lambda every: useful[mtbf, str(every)]) for mtbf in ("30d", "300d", "3000d")}
+        # Ten times rarer failures: an interval longer by the square root of ten, which is one of the study's steps of four.
+        self.assertEqual([best["300d"] / best["30d"], best["3000d"] / best["300d"]], [4, 4])
+        for mtbf, every in best.items():
+            self.assertNotIn(every, (intervals[0], intervals[-1]), mtbf)
+
+    def test_search_beats_grid_and_random(self):
+        for study, metric in (("bucket-size", "step_time_ns"), ("nics-per-node", "step_time_ns"),
+                              ("checkpoint-interval", "useful_step_ns")):
+            costs = [int(row[metric]) for row in self.sweep(study)]
+            budget = len(costs) // 2
+            found = [int(row[metric]) for row in self.sweep(study, "--search", "--budget", str(budget))]
+            self.assertLessEqual(len(found), budget)
+            # The best of as many points: evenly spread over the grid, and drawn at random (expected value).
+            grid = min(costs[i * len(costs) // budget] for i in range(budget))
+            ordered, subsets = sorted(costs), math.comb(len(costs), budget)
+            drawn = sum(cost * math.comb(len(costs) - 1 - i, budget - 1) for i, cost in enumerate(ordered)
+                        if len(costs) - 1 - i >= budget - 1) / subsets
+            print(f"{study}: {budget} of {len(costs)} points: search {min(found)}, grid {grid}, random {drawn:.0f}, best {ordered[0]}")
+            self.assertLessEqual(min(found), grid, study)
+            self.assertLess(min(found), drawn, study)
 
     def test_nccl_algorithm(self):
         rows = self.rows("nccl-algorithm", "bucket", "algorithm", "protocol")
