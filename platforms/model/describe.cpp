@@ -37,6 +37,8 @@ const char* word(pb::FabricKind kind) {
       return "leaf-spine";
     case pb::RAIL_OPTIMISED:
       return "rail-optimised";
+    case pb::RAIL_ONLY:
+      return "rail-only";
     case pb::FAT_TREE:
       return "fat-tree";
     case pb::DRAGONFLY:
@@ -77,10 +79,11 @@ std::vector<std::vector<uint32_t>> alike_nodes(const pb::Platform& expanded) {
 
 std::string describe_fabric(const pb::Fabric& fabric) {
   std::string out = word(fabric.kind());
-  const bool leaves = fabric.kind() != pb::SINGLE_SWITCH && fabric.kind() != pb::NO_FABRIC;
+  bool leaves = fabric.kind() != pb::SINGLE_SWITCH && fabric.kind() != pb::NO_FABRIC;
   if (leaves && fabric.nodes_per_leaf()) {
     out += fmt::format(", {} nodes per leaf", fabric.nodes_per_leaf());
   }
+  leaves = leaves && fabric.kind() != pb::RAIL_ONLY;  // the rest is about what is above them
   if (leaves && fabric.spines()) out += fmt::format(", {} spines", fabric.spines());
   if (leaves && fabric.leaves_per_group()) {
     out += fmt::format(", {} leaves per group", fabric.leaves_per_group());

@@ -24,10 +24,10 @@ class FabricBuilder {
     assign_leaves();
     switch (out_.kind) {
       case pb::NO_FABRIC:
-        if (platform_.nodes_size() > 1) {
-          out_.none = draft_.add(
-              {.name = "no-fabric", .kind = LinkKind::kSwitch, .capacity = 0, .down = true});
-        }
+        if (platform_.nodes_size() > 1) out_.none = add_missing("no-fabric");
+        return {};
+      case pb::RAIL_ONLY:
+        if (below_.size() > 1) out_.none = add_missing("no-spine");
         return {};
       case pb::SINGLE_SWITCH:
         return {};
@@ -46,7 +46,7 @@ class FabricBuilder {
     const uint32_t per_leaf =
         fabric_.nodes_per_leaf() ? std::min(fabric_.nodes_per_leaf(), nodes) : nodes;
     int32_t rails = 1;
-    if (out_.kind == pb::RAIL_OPTIMISED) {
+    if (out_.kind == pb::RAIL_OPTIMISED || out_.kind == pb::RAIL_ONLY) {
       for (const auto& node : platform_.nodes()) {
         for (const auto& nic : node.nics()) rails = std::max(rails, nic.rail() + 1);
       }
@@ -71,6 +71,12 @@ class FabricBuilder {
   }
 
   double oversubscription() const { return std::max(fabric_.oversubscription(), 1.0); }
+
+  // Stands where there is no wire.
+  LinkId add_missing(std::string name) {
+    return draft_.add(
+        {.name = std::move(name), .kind = LinkKind::kSwitch, .capacity = 0, .down = true});
+  }
 
   LinkId add(std::string name, BytesPerSec capacity) {
     return draft_.add({.name = std::move(name),

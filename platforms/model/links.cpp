@@ -86,7 +86,7 @@ uint64_t mix(uint64_t x) {
 
 void cross_fabric(const FabricTopology& fabric, uint32_t from, uint32_t to, uint64_t flow,
                   Route& route) {
-  push(fabric.none, route);
+  if (fabric.kind == pb::NO_FABRIC || from != to) push(fabric.none, route);
   if (from == to || fabric.leaves.empty()) return;
   const auto spine = static_cast<uint32_t>(fabric.spines > 1 ? mix(flow) % fabric.spines : 0);
   const bool adaptive = !fabric.bundled.empty();

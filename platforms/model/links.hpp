@@ -91,7 +91,8 @@ class Links {
   // From the port of one NIC to the port of another through the fabric (tx, switches, rx). `flow`
   // picks one of several equal paths where the fabric hashes, else all are used evenly; kSpreadFlow
   // uses all evenly where switches can (Fabric.adaptive), else it is hashed like any other. Nodes
-  // that no fabric joins are joined by the link "no-fabric", which is down.
+  // that no fabric joins are joined by the link "no-fabric", which is down; so is "no-spine" between
+  // leaves that nothing joins.
   void network(uint32_t node_a, uint32_t nic_a, uint32_t node_b, uint32_t nic_b, uint64_t flow,
                std::vector<LinkId>& route) const;
   // From host memory of one node to another over IP interfaces (index into Node.interfaces). An

@@ -62,7 +62,7 @@ struct NodeTopology {
 
 struct FabricTopology {
   pb::FabricKind kind = pb::NO_FABRIC;
-  LinkId none = kNoLink;       // NO_FABRIC with more than one node
+  LinkId none = kNoLink;       // NO_FABRIC: between nodes; RAIL_ONLY: between leaves
   uint32_t spines = 1;         // links per leaf and direction: 1 when they are one bundle
   std::vector<Duplex> leaves;  // leaf * spines + spine
   // Adaptive: all uplinks of a leaf together, crossed by every flow; those that are hashed cross one

@@ -6,8 +6,8 @@
 //   buffers           segments in /dev/shm: 33,030,528 bytes for the pool of a rank's network proxy
 //                     (ncclProxyOpsPool, size as reported in nccl#1838) and 9,637,888 for each connection through host
 //                     memory (nccl#342: buffers of LL, LL128 and Simple and a page)
-//   first-collective  packets larger than the other port takes are lost until the retries are over; ranks that cut
-//                     messages differently notice, ranks that chose differently wait for each other
+//   first-collective  packets of another partition, or larger than the other port takes, are lost until the retries
+//                     are over; ranks that cut messages differently notice, ranks that chose differently wait
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,6 +27,8 @@ namespace {
 constexpr Bytes kProxyPool = 33'030'528;
 constexpr Bytes kHostConnection = 9'637'888;
 constexpr int kMostChannels = 32;
+constexpr uint32_t kDefaultPartition = 0xffff;
+constexpr uint32_t kFullMember = 0x8000;
 
 bool uses_rdma(const Process& process) {
   const std::string off = process.variable("NCCL_IB_DISABLE"), net = process.variable("NCCL_NET");
@@ -43,8 +45,8 @@ class Transports {
   }
 
   void run() {
-    const auto states = {&Transports::gid, &Transports::iommu, &Transports::shared_memory,
-                         &Transports::mtu, &Transports::settings};
+    const auto states = {&Transports::gid,        &Transports::iommu, &Transports::shared_memory,
+                         &Transports::partitions, &Transports::mtu,   &Transports::settings};
     for (const auto state : states) {
       (this->*state)();
       if (!job_.troubles.empty()) return rest_waits();
@@ -215,15 +217,90 @@ class Transports {
     return out;
   }
 
+  // The adapter of a process among those it may use; it talks to those of the same place on other nodes.
+  [[nodiscard]] const pb::Nic* adapter(size_t p) {
+    const auto nics = adapters(p);
+    return nics.empty() ? nullptr : nics[process(p).local % nics.size()];
+  }
+
+  // What a process sends never arrives: its queue pairs give up after their retries.
+  void lose(size_t p) {
+    const NetworkTimers network = timers_of(job_.launch, process(p).env, job_.findings).network;
+    Trouble trouble{.process = p, .state = "first-collective", .error = "lost"};
+    trouble.since = process(p).clock;
+    if (network.ib_total() > 0) trouble.gives_up = process(p).clock + network.ib_total();
+    trouble.waits = trouble.gives_up == kNever;
+    job_.add(std::move(trouble));
+  }
+
+  // The partition key by which a process talks; nothing without InfiniBand. An entry that the table does not have
+  // is refused when the queue pair is made.
+  [[nodiscard]] std::optional<uint32_t> partition(size_t p) {
+    const pb::Nic* nic = adapter(p);
+    if (nic == nullptr || nic->kind() != pb::INFINIBAND) return {};
+    const int index = whole_number(process(p).env, "NCCL_IB_PKEY", 0);
+    if (index == 0 && nic->pkeys().empty()) return kDefaultPartition;
+    if (index >= 0 && index < nic->pkeys_size()) return nic->pkeys(index);
+    Trouble trouble{.process = p, .state = "transport", .error = "pkey"};
+    trouble.since = trouble.gives_up = process(p).clock;
+    trouble.facts = {{"nic", nic->name()}};
+    job_.add(std::move(trouble));
+    job_.blame("rank", process(p).seat,
+               fmt::format("NCCL_IB_PKEY={}: the partition table of {} has {} entries", index,
+                           nic->name(), std::max(nic->pkeys_size(), 1)));
+    return {};
+  }
+
+  void partitions() {
+    if (!several_nodes_) return;
+    std::map<size_t, uint32_t> keys;                          // by process
+    std::map<uint32_t, std::map<uint32_t, size_t>> in_place;  // by local rank: how many have a key
+    for (const size_t p : there_) {
+      if (const auto key = partition(p)) {
+        keys[p] = *key;
+        ++in_place[process(p).local][*key];
+      }
+    }
+    if (!job_.troubles.empty()) return;
+    std::set<uint32_t> blamed;  // nodes
+    for (const auto& [p, key] : keys) {
+      const auto& peers = in_place[process(p).local];
+      const uint32_t mine = key;
+      const bool reached = std::all_of(peers.begin(), peers.end(), [&](const auto& other) {
+        return talk(mine, other.first) || (other.first == mine && other.second == 1);
+      });
+      if (reached) continue;
+      lose(p);
+      const auto usual =
+          std::max_element(peers.begin(), peers.end(), [](const auto& a, const auto& b) {
+            // Among equals a full member is the one that is right.
+            return std::pair(a.second, a.first & kFullMember) <
+                   std::pair(b.second, b.first & kFullMember);
+          });
+      if (key == usual->first && peers.size() > 1) continue;
+      if (!blamed.insert(process(p).node).second) continue;
+      job_.blame(
+          "node", process(p).node,
+          peers.size() == 1
+              ? fmt::format("its ports are limited members of partition {:#06x}, like their peers",
+                            key)
+              : fmt::format("its ports are in partition {:#06x}, their peers in {:#06x}", key,
+                            usual->first));
+    }
+  }
+
+  static bool talk(uint32_t a, uint32_t b) {
+    return ((a ^ b) & ~kFullMember) == 0 && ((a | b) & kFullMember) != 0;
+  }
+
   // Up to 2.19 NCCL agreed on the smaller of two MTUs; since then each side takes its own.
   void mtu() {
     const auto version = parse_nccl_version(job_.launch.nccl_version());
     if (!several_nodes_ || !version || *version < NcclVersion{2, 20, 0}) return;
     const auto own = [&](size_t p) {
-      const auto nics = adapters(p);
-      return nics.empty() ? 0u : nics[process(p).local % nics.size()]->mtu();
+      const pb::Nic* nic = adapter(p);
+      return nic == nullptr ? 0u : nic->mtu();
     };
-    // Ranks talk to those in the same place on other nodes.
     std::map<uint32_t, uint32_t> smallest;
     for (const size_t p : there_) {
       if (own(p) == 0) continue;
@@ -233,12 +310,7 @@ class Transports {
     for (const size_t p : there_) {
       const uint32_t mine = own(p);
       if (mine == 0 || mine == smallest[process(p).local]) continue;
-      const NetworkTimers network = timers_of(job_.launch, process(p).env, job_.findings).network;
-      Trouble trouble{.process = p, .state = "first-collective", .error = "mtu"};
-      trouble.since = process(p).clock;
-      if (network.ib_total() > 0) trouble.gives_up = process(p).clock + network.ib_total();
-      trouble.waits = trouble.gives_up == kNever;
-      job_.add(std::move(trouble));
+      lose(p);
     }
     if (job_.troubles.empty()) return;
     for (const size_t p : there_) {

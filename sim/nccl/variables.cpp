@@ -81,6 +81,7 @@ constexpr Variable kVariables[] = {
     {"NCCL_SOCKET_IFNAME", Acts::kBringUp, "interface of bootstrap and sockets", true},
     {"NCCL_SOCKET_FAMILY", Acts::kBringUp, "IPv4 or IPv6 of the interface"},
     {"NCCL_IB_GID_INDEX", Acts::kBringUp, "whether RoCE ports reach each other", true},
+    {"NCCL_IB_PKEY", Acts::kBringUp, "entry of the port's partition table", true},
     {"NCCL_IB_TIMEOUT", Acts::kOutage, "when a lost packet becomes an error"},
     {"NCCL_IB_RETRY_CNT", Acts::kOutage, "when a lost packet becomes an error"},
     {"NCCL_SOCKET_RETRY_CNT", Acts::kBringUp, "how long a connection is tried"},

@@ -96,6 +96,14 @@ TEST_CASE("a rail-optimised fabric has one leaf per rail and group", "[platforms
   CHECK(capacity(links, "leaf3-up") == Approx(2 * 25e9));
 }
 
+TEST_CASE("rails without spines reach no other rail and no other group", "[platforms][fabric]") {
+  const Links links = links_of(expanded(cluster(4, "kind: RAIL_ONLY nodes_per_leaf: 2")));
+  CHECK(between(links, {0, 1}, {1, 1}) == Names{"node0/mlx5_1/tx", "node1/mlx5_1/rx"});
+  CHECK(between(links, {0, 0}, {1, 1}) == Names{"node0/mlx5_0/tx", "no-spine", "node1/mlx5_1/rx"});
+  CHECK(between(links, {0, 1}, {3, 1}) == Names{"node0/mlx5_1/tx", "no-spine", "node3/mlx5_1/rx"});
+  CHECK(links[links.find("no-spine")].down);
+}
+
 TEST_CASE("pods of a fat tree are joined by a core layer", "[platforms][fabric]") {
   const Links links =
       links_of(expanded(cluster(8, "kind: FAT_TREE nodes_per_leaf: 2 leaves_per_group: 2")));

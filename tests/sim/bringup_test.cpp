@@ -525,3 +525,35 @@ TEST_CASE("every text of the table is for a state that exists and names its sour
   }
   CHECK(bringup::filled("{a} {b} {", {{"a", "1"}}) == "1 {b} {");
 }
+
+TEST_CASE("ports of another partition lose what is sent to them", "[sim][bringup]") {
+  const pb::Outcome other =
+      failed("ddp-16", {"platform.nodes[1].nics[*].pkeys=[0x8001]", "launch.nccl_version=2.21.5"});
+  CHECK(other.verdict() == pb::CRASH);
+  CHECK(says(other, "status=IBV_WC_RETRY_EXC_ERR(12)"));
+  REQUIRE(other.culprits_size() == 1);
+  CHECK(other.culprits(0).node() == 1);
+  CHECK(other.culprits(0).why() == "its ports are in partition 0x8001, their peers in 0xffff");
+
+  // A limited member reaches full members, and nobody else.
+  const auto limited =
+      bringup::bring_up(load("ddp-16", {"platform.nodes[1].nics[*].pkeys=[0x7fff]"}));
+  REQUIRE(limited);
+  CHECK_FALSE(limited->failed);
+  const pb::Outcome all = failed("ddp-16", {"platform.nodes[*].nics[*].pkeys=[0x7fff]"});
+  CHECK(all.culprits_size() == 2);
+}
+
+TEST_CASE("a partition that the table lacks is refused when queue pairs are made",
+          "[sim][bringup]") {
+  const pb::Outcome outcome =
+      failed("ddp-16", {"launch.ranks[8-15].env.NCCL_IB_PKEY=3", "launch.nccl_version=2.21.5"});
+  CHECK(outcome.verdict() == pb::CRASH);
+  CHECK(says(outcome, "ibv_modify_qp failed with 22 Invalid argument"));
+  CHECK(outcome.first_failure().rank() == 8);
+  // The second entry of a table that has it is used.
+  const auto second = bringup::bring_up(load(
+      "ddp-16", {"platform.nodes[*].nics[*].pkeys=[0x7fff, 0x8002]", "launch.env.NCCL_IB_PKEY=1"}));
+  REQUIRE(second);
+  CHECK_FALSE(second->failed);
+}
