@@ -124,3 +124,34 @@ TEST_CASE("what is off by default is not asked of NCCL", "[capture]") {
   CHECK(c.starts.count(64) == 0);
   CHECK(c.starts.at(4096) == 3);
 }
+
+TEST_CASE("the tuner's costs are written down and left as they are", "[capture]") {
+  for (int version = 3; version <= 6; ++version) {
+    INFO("tuner v" << version);
+    Recording recording;
+    recording.with("NCCL_TUNER_PLUGIN", CAPTURE_LIBRARY).with("REHEARSE_CAPTURE_WITH", "tuner");
+    // 93: the plugin changed a cost or the number of channels.
+    const Run run = recording.run({"tuner", std::to_string(version), "5"});
+    INFO(run.err);
+    REQUIRE(run.code == 0);
+    const auto records = recording.records();
+    auto names = names_of(records);
+    std::vector<pb::CaptureTuning> tunings;
+    for (const pb::CaptureRecord& r : records) {
+      if (r.has_tuning()) tunings.push_back(r.tuning());
+    }
+    REQUIRE(tunings.size() == 5);
+    for (size_t i = 0; i < tunings.size(); ++i) {
+      const pb::CaptureTuning& tuning = tunings[i];
+      CHECK(tuning.communicator() == (version >= 5 ? 0xabc0 : 0));
+      CHECK(names[tuning.function()] == "AllReduce");
+      CHECK(tuning.bytes() == uint64_t{1024} << i);
+      CHECK(tuning.algorithms() == 7);
+      CHECK(tuning.protocols() == 3);
+      REQUIRE(tuning.cost_size() == 21);
+      CHECK(tuning.cost(0) == static_cast<float>(i));
+      CHECK(tuning.cost(5) == -1);
+      CHECK(tuning.cost(20) == static_cast<float>(20 + i));
+    }
+  }
+}

@@ -200,6 +200,7 @@ int play_odd(const Words&) {
 
 int play(const std::string& what, const Words& words) {
   if (what == "nccl") return play_nccl(words);
+  if (what == "tuner") return play_tuner(words);
   if (what == "job") return play_job(words);
   if (what == "ranges") return play_ranges(words);
   if (what == "for-ever") return play_for_ever(words);

@@ -14,6 +14,8 @@ using Words = std::vector<std::string>;
 
 // Plays NCCL for one plugin version: VERSION THREADS COLLECTIVES.
 [[nodiscard]] int play_nccl(const Words& words);
+// Plays NCCL for one version of the tuner plugin: VERSION CALLS.
+[[nodiscard]] int play_tuner(const Words& words);
 // A job of some steps with kernels and collectives through a stand-in CUPTI: STEPS.
 [[nodiscard]] int play_job(const Words& words);
 
