@@ -2,6 +2,8 @@
 // Transforms of what ranks call and how long they work.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <sstream>
 
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/transform.hpp"
@@ -189,5 +191,19 @@ TEST_CASE("several ranks are slowed by ranges; those that are not there are left
   for (const char* bad : {"3-1", "x", "1-", ",", "1,,2"}) {
     INFO(bad);
     CHECK_FALSE(edit(program, std::string("slow-rank: {ranks: \"") + bad + "\", slowdown: 2}"));
+  }
+}
+
+TEST_CASE("every transform stands in the table of the documentation", "[sim][transform]") {
+  std::ifstream file(std::string(std::getenv("REHEARSE_HOME")) + "/docs/what-happens-in-a-run.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  const auto* transforms = pb::Patch::descriptor()->FindOneofByName("transform");
+  REQUIRE(transforms != nullptr);
+  for (int i = 0; i < transforms->field_count(); ++i) {
+    std::string name = transforms->field(i)->name();
+    std::replace(name.begin(), name.end(), '_', '-');
+    INFO(name);
+    CHECK(text.str().find("`" + name + ": ") != std::string::npos);
   }
 }
