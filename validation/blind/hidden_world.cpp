@@ -83,7 +83,7 @@ void drop(Rows& rows, const std::set<uint32_t>& missing) {
 Result<sim::Scenario> hidden(const sim::Scenario& job, uint64_t seed) {
   sim::Scenario out = job;
   out.document.set_seed(seed);
-  for (const pb::Patch& patch : prior_draws(seed, 1)) {
+  for (const pb::Patch& patch : prior_draws(job.document.platform().efficiency(), seed, 1)) {
     if (auto applied = sim::apply(out, patch); !applied) return tl::unexpected(applied.error());
   }
   Random random(seed, "hidden machine");
