@@ -17,6 +17,7 @@ namespace {
 
 constexpr double kChangeTolerance = .25;  // as of fault and fix pairs
 constexpr double kChangeTarget = .80;
+constexpr size_t kFewestChanges = 5;  // fewer say nothing of a range
 constexpr Bytes kChangedCall = Bytes{1} << 20;
 
 struct Predicted {
@@ -151,7 +152,7 @@ std::string change_errors_document(const std::vector<Check>& checks) {
   }
   pb::ChangeErrors document;
   for (auto& [name, kind] : kinds) {
-    if (kind.errors.size() < 2) continue;
+    if (kind.errors.size() < kFewestChanges) continue;
     std::sort(kind.errors.begin(), kind.errors.end());
     pb::ChangeErrorEntry& entry = *document.add_changes();
     entry.set_change(name);

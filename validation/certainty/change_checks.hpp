@@ -18,7 +18,7 @@ namespace rehearse::validation {
 // From predicted and measured step times (rows that share a group are of one model): one layout against the next.
 [[nodiscard]] Check layout_changes(const std::vector<CheckRow>& steps);
 
-// validation/figures/change_errors.yaml of the rows of all checks that are changes. Kinds with fewer than two rows are left
+// validation/figures/change_errors.yaml of the rows of all checks that are changes. Kinds with fewer than five rows are left
 // out.
 [[nodiscard]] std::string change_errors_document(const std::vector<Check>& checks);
 
