@@ -2,12 +2,16 @@
 #include "cli/study/search.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <set>
 
 #include "base/random.hpp"
 
 namespace rehearse::cli {
 namespace {
+
+constexpr size_t kInVain = 3;
 
 class Search {
  public:
@@ -23,12 +27,19 @@ class Search {
     if (auto done = ask(spread(std::max(plan_.axes.size() + 1, budget_ / 4))); !done) {
       return tl::unexpected(std::move(done).error());
     }
+    size_t in_vain = 0;  // promising points in a row that were no better
     while (order_.size() < budget_) {
-      const std::optional<size_t> from = next_start();
-      // Everything known is explored: look somewhere else.
-      if (auto done = ask(from ? neighbours(*from) : spread(1)); !done) {
-        return tl::unexpected(std::move(done).error());
+      const double before = least_cost();
+      std::vector<size_t> next;
+      if (in_vain < kInVain) next = promising();
+      const bool tried = !next.empty();
+      if (!tried) {
+        if (const std::optional<size_t> from = next_start()) next = neighbours(*from);
       }
+      // Everything known is explored: look somewhere else.
+      if (!tried && next.empty() && explored_.size() >= feasible()) next = spread(1);
+      if (auto done = ask(std::move(next)); !done) return tl::unexpected(std::move(done).error());
+      in_vain = tried && !(least_cost() < before) ? in_vain + 1 : 0;
     }
     return order_;
   }
@@ -66,6 +77,53 @@ class Search {
       if (costs_.size() + chosen.size() >= plan_.points.size()) break;
     }
     return out;
+  }
+
+  [[nodiscard]] double least_cost() const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [point, cost] : costs_) least = std::min(least, cost.value_or(least));
+    return least;
+  }
+
+  [[nodiscard]] size_t feasible() const {
+    return static_cast<size_t>(std::count_if(costs_.begin(), costs_.end(),
+                                             [](const auto& known) { return known.second; }));
+  }
+
+  // The point not asked for yet that would be best if axes acted each for itself: the sum over axes of the mean cost
+  // of the points known with its value there. A value that nobody has tried counts as the best of its axis.
+  std::vector<size_t> promising() const {
+    std::vector<std::vector<double>> effect;
+    for (size_t a = 0; a < plan_.axes.size(); ++a) {
+      const size_t size = plan_.axes[a].values.size();
+      std::vector<double> sum(size, 0), count(size, 0);
+      for (const auto& [point, cost] : costs_) {
+        if (!cost) continue;
+        sum[plan_.points[point][a]] += *cost;
+        ++count[plan_.points[point][a]];
+      }
+      double best = std::numeric_limits<double>::infinity();
+      for (size_t v = 0; v < size; ++v) {
+        if (count[v] > 0) best = std::min(best, sum[v] /= count[v]);
+      }
+      if (!std::isfinite(best)) return {};  // nothing feasible is known
+      for (size_t v = 0; v < size; ++v) {
+        if (count[v] == 0) sum[v] = best;
+      }
+      effect.push_back(std::move(sum));
+    }
+    std::optional<size_t> best;
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t p = 0; p < plan_.points.size(); ++p) {
+      if (costs_.contains(p)) continue;
+      double cost = 0;
+      for (size_t a = 0; a < effect.size(); ++a) cost += effect[a][plan_.points[p][a]];
+      if (cost < least) {
+        least = cost;
+        best = p;
+      }
+    }
+    return best ? std::vector<size_t>{*best} : std::vector<size_t>{};
   }
 
   // The best point whose neighbours were not all looked at.

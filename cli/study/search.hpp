@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds a good point of a study without computing all of them: points spread over the space first, then
-// from the best ones to their neighbours along each axis until nothing near is better, then again from the
-// next best. Deterministic for a seed.
+// those that would be best if axes acted each for itself, as long as they are, then the neighbours along each axis of
+// the best one whose neighbours are not known, and so on in turn. Deterministic for a seed.
 #pragma once
 
 #include <cstdint>
