@@ -8,7 +8,8 @@
 // Cost: NCCL reckons 1 us for a post, 2 us with AMD processors, and three of them for a step of the SIMPLE protocol, which
 // is a receive and a send (src/graph/tuning.cc, getNetOverhead); a message is half a step. Rings send 1 MiB at a time
 // and never feel it; trees with in-switch reduction that cut 64 KiB chunks do. Blind spots: send and recv (their
-// chunks have a cost of their own, timing.hpp), PAT and CollNet. Validated by `rehearse validate --only pairs`.
+// chunks have a cost of their own, timing.hpp), PAT and CollNet; calls of few messages, which fill their pipeline at this
+// rate too and come out slow (1 MiB over NVLS_TREE on 8 nodes: by a third). Validated by `rehearse validate --only pairs`.
 #pragma once
 
 #include "base/units.hpp"

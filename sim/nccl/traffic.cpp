@@ -359,10 +359,12 @@ CommunicatorModel::Impl::Caps CommunicatorModel::Impl::caps(const Call& asked, c
     // Messages as a long call cuts them: shorter ones have fewer than a thread can feel.
     const int64_t message = plan_chunks(model, {asked, choice, kLongCall, 1}).slice_bytes;
     out.posts = posting_limit(graphs, choice, channels, message) * wire_factor(choice.protocol);
-    // A channel is one connection between two nodes, or one of every head.
+    // A channel is one connection between two nodes, or one of every head. What CollNet's plugin opens is not known.
+    const bool plugin = choice.algorithm == Algorithm::kCollnetChain ||
+                        choice.algorithm == Algorithm::kCollnetDirect;
     const int connections =
         choice.algorithm == Algorithm::kNvlsTree ? std::max(1, graphs.shape.nvls_heads) : 1;
-    out.connection = connection_limit(context, placement) * connections;
+    if (!plugin) out.connection = connection_limit(context, placement) * connections;
   }
   return out;
 }

@@ -66,8 +66,6 @@ TEST_CASE("small chunks of a tree with in-switch reduction are bound by the host
   const Bed cut = hopper("aws-p5", 8, tree), slots = hopper("aws-p5", 8, whole);
   const Bytes large = Bytes{4} << 30;
   CHECK(all_reduce(cut, large) > 2 * all_reduce(slots, large));
-  // A message that is posted once costs nothing to speak of.
-  CHECK(all_reduce(cut, 1 << 20) < 11 * all_reduce(slots, 1 << 20) / 10);
 }
 
 TEST_CASE("rings never feel who posts their messages", "[sim][nccl][posts]") {
