@@ -79,7 +79,10 @@ class Trials {
     for (size_t a = 0; a < best.size(); ++a) {
       for (size_t b = a + 1; b < best.size(); ++b) {
         if (best[a].trial.use() == best[b].trial.use() && !best[a].trial.own()) continue;
-        if (auto done = run_pair(best[a], best[b]); !done) return done;
+        // By id, whatever the diagnosis puts first.
+        const bool in_order = best[a].trial.fault() <= best[b].trial.fault();
+        if (auto done = run_pair(best[in_order ? a : b], best[in_order ? b : a]); !done)
+          return done;
       }
     }
     return {};

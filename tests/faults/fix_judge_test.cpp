@@ -125,8 +125,8 @@ TEST_CASE("side effects name memory, other ranks and the batch", "[faults][fix]"
 TEST_CASE("a fix of one's own is a variable, a path or a patch", "[faults][fix]") {
   const auto paths = [](const std::string& text) {
     std::vector<std::string> out;
-    for (const auto& [path, value] : patch_of(text).front().set())
-      out.push_back(path + "=" + value);
+    const std::vector<pb::Patch> patches = patch_of(text);
+    for (const auto& [path, value] : patches.front().set()) out.push_back(path + "=" + value);
     return out;
   };
   using Paths = std::vector<std::string>;
