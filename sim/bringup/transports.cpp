@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "sim/bringup/interfaces.hpp"
 #include "sim/bringup/states.hpp"
@@ -273,9 +274,9 @@ class Transports {
       lose(p);
       const auto usual =
           std::max_element(peers.begin(), peers.end(), [](const auto& a, const auto& b) {
-            // Among equals a full member is the one that is right.
-            return std::pair(a.second, a.first & kFullMember) <
-                   std::pair(b.second, b.first & kFullMember);
+            // Among equals a full member is the one that is right, then the default partition.
+            return std::tuple(a.second, a.first & kFullMember, a.first) <
+                   std::tuple(b.second, b.first & kFullMember, b.first);
           });
       if (key == usual->first && peers.size() > 1) continue;
       if (!blamed.insert(process(p).node).second) continue;
