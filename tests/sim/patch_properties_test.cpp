@@ -47,9 +47,10 @@ std::pair<std::string, std::string> random_assignment(const Job& job) {
   return *rc::gen::elementOf(all);
 }
 
-// What the run did, without the list of patches that were applied.
+// What the run did, without what it was made from.
 std::string run_of(pb::Outcome outcome) {
   outcome.clear_patches();
+  outcome.clear_origin();
   return outcome.SerializeAsString();
 }
 
