@@ -197,10 +197,11 @@ Verb serve_verb() {
     add("max-upload", po::value<std::string>()->value_name("SIZE")->default_value("2GiB"),
         "largest trace file that is taken");
   };
-  verb.examples = {{"timeout --preserve-status 3 ./rehearse serve --port 0 work",
-                    "for three seconds, at any free port"},
-                   {"timeout --preserve-status 3 ./rehearse serve --port 0 --json work",
-                    "the address for programs"}};
+  verb.examples = {
+      {"timeout --foreground --preserve-status 3 ./rehearse serve --port 0 work",
+       "for three seconds, at any free port"},
+      {"timeout --foreground --preserve-status 3 ./rehearse serve --port 0 --json work",
+       "the address for programs"}};
   verb.run = run_serve;
   return verb;
 }
