@@ -36,7 +36,7 @@ def other_builds():
     """(binaries to compare with, why others are left out)"""
     found, left_out = [], []
     newest = newest_source()
-    for preset in ("release", "bench", "dev"):
+    for preset in ("release", "dev"):
         binary = ROOT / "build" / preset / "cli" / "rehearse"
         if str(binary) == PROGRAM:
             continue

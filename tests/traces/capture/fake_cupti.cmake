@@ -1,0 +1,11 @@
+# A stand-in for libcupti that hands out real record structs; for the tests and the benchmark of the capture library.
+include_guard(GLOBAL)
+find_package(CUDAToolkit QUIET)
+set(here ${CMAKE_CURRENT_LIST_DIR})
+add_library(fake_cupti SHARED EXCLUDE_FROM_ALL ${here}/fake_cupti.cpp)
+target_include_directories(fake_cupti PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(fake_cupti PRIVATE rehearse::options Threads::Threads ${CMAKE_DL_LIBS})
+if(CUDAToolkit_FOUND AND REHEARSE_CUPTI_INCLUDE)
+  target_include_directories(fake_cupti SYSTEM PRIVATE ${REHEARSE_CUPTI_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS})
+  target_sources(fake_cupti PRIVATE ${here}/fake_cupti_check.cpp)
+endif()
