@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/document.hpp"
+#include "base/rank_ranges.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "faults/placeholders.hpp"
@@ -185,19 +186,13 @@ std::map<std::string, std::string> stand_ins(const pb::Fault& fault) {
 
 Result<std::vector<uint32_t>> parse_ranks(std::string_view text) {
   std::set<uint32_t> out;
-  for (const std::string& part : split(text, ',')) {
-    uint32_t first = 0;
-    const char* end = part.data() + part.size();
-    auto read = std::from_chars(part.data(), end, first);
-    uint32_t last = first;
-    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-') {
-      read = std::from_chars(read.ptr + 1, end, last);
+  auto ranges = parse_rank_ranges(text);
+  if (!ranges) return fail(Code::kUsage, ranges.error().what, {}, ranges.error().fix);
+  for (const RankRange& range : *ranges) {
+    if (range.last > kMostRanks) {
+      return fail(Code::kUsage, fmt::format("{} is not a rank", range.last), {}, "write 0-7,16");
     }
-    if (read.ec != std::errc() || read.ptr != end || last < first || last > kMostRanks) {
-      return fail(Code::kUsage, fmt::format("{} is not a range of ranks", in_quotes(part)), {},
-                  "write 0-7,16");
-    }
-    for (uint32_t rank = first; rank <= last; ++rank) out.insert(rank);
+    for (uint32_t rank = range.first; rank <= range.last; ++rank) out.insert(rank);
   }
   return std::vector<uint32_t>(out.begin(), out.end());
 }

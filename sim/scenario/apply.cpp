@@ -76,8 +76,8 @@ bool is_fixed(const std::vector<std::string>& fields) {
 
 // Fields that describe what no model looks at yet.
 bool is_unused(const std::vector<std::string>& fields) {
-  static const std::set<std::string> kUnused = {"seed",  "latency", "memory",
-                                                "flops", "compute", "hop_latency"};
+  static const std::set<std::string> kUnused = {"latency", "memory", "flops", "compute",
+                                                "hop_latency"};
   const auto has = [&](const char* name) {
     return std::find(fields.begin(), fields.end(), name) != fields.end();
   };

@@ -10,6 +10,7 @@
 #include "base/document.hpp"
 #include "sim/efficiency.hpp"
 #include "sim/scenario/failover.hpp"
+#include "sim/scenario/transform.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -110,13 +111,18 @@ class Scheduler {
         edited = true;
       }
       if (patch.has_slow_rank()) {
-        const auto rank = moment.speeds.find(patch.slow_rank().rank());
-        if (rank == moment.speeds.end()) {
+        if (patch.slow_rank().has_rank() && moment.speeds.count(patch.slow_rank().rank()) == 0) {
           return fail(Code::kBadInput,
                       fmt::format("there is no rank {} in the job", patch.slow_rank().rank()),
                       "slow-rank", "ranks count from 0");
         }
-        rank->second /= patch.slow_rank().slowdown();
+        RH_TRY(const std::vector<RankRange> slow, slowed_ranks(patch.slow_rank()));
+        for (auto& [rank, speed] : moment.speeds) {
+          const auto holds = [&, rank = rank](const RankRange& range) { return range.holds(rank); };
+          if (std::any_of(slow.begin(), slow.end(), holds)) {
+            speed /= patch.slow_rank().slowdown();
+          }
+        }
       }
     }
     if (edited) {
@@ -252,9 +258,8 @@ Result<void> check_interval(const pb::Patch& patch) {
   }
   switch (patch.transform_case()) {
     case pb::Patch::kSlowRank:
-      if (!patch.slow_rank().has_rank() || !patch.slow_rank().has_slowdown()) {
-        return fail(Code::kBadInput, "rank and slowdown have to be given", "slow-rank",
-                    "write slow-rank: {rank: 6, slowdown: 2}");
+      if (auto slow = slowed_ranks(patch.slow_rank()); !slow) {
+        return tl::unexpected(slow.error());
       }
       break;
     case pb::Patch::kBackgroundTraffic:

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "base/text.hpp"
@@ -31,41 +30,16 @@ void slow_down(RankProgram& rank, double slowdown) {
   }
 }
 
-// "0-7,16" as pairs of first and last.
-Result<std::vector<std::pair<uint32_t, uint32_t>>> rank_ranges(const std::string& text) {
-  std::vector<std::pair<uint32_t, uint32_t>> out;
-  for (const std::string& part : split(text, ',')) {
-    uint32_t first = 0, last = 0;
-    const char* end = part.data() + part.size();
-    auto read = std::from_chars(part.data(), end, first);
-    last = first;
-    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-')
-      read = std::from_chars(read.ptr + 1, end, last);
-    if (read.ec != std::errc() || read.ptr != end || last < first) {
-      return bad_input(in_quotes(part) + " is not a range of ranks", "slow-rank: ranks",
-                       "write 0-7,16");
-    }
-    out.emplace_back(first, last);
-  }
-  return out;
-}
-
 Result<void> slow_rank(traces::Program& program, const pb::SlowRank& how) {
-  if (how.ranks().empty()) {
-    if (auto given = require(how.has_rank(), "slow-rank", "rank"); !given) return given;
-  }
-  if (auto given = require(how.has_slowdown(), "slow-rank", "slowdown"); !given) return given;
+  RH_TRY(const std::vector<RankRange> slow, slowed_ranks(how));
   if (how.has_rank()) {
-    RH_TRY(RankProgram * rank, find_rank(program, how.rank(), "slow-rank"));
-    slow_down(*rank, how.slowdown());
+    if (auto found = find_rank(program, how.rank(), "slow-rank"); !found) {
+      return tl::unexpected(found.error());
+    }
   }
-  if (how.ranks().empty()) return {};
-  RH_TRY(const auto ranges, rank_ranges(how.ranks()));
   for (RankProgram& rank : program.ranks) {
-    const bool meant = std::any_of(ranges.begin(), ranges.end(), [&](const auto& range) {
-      return rank.rank >= range.first && rank.rank <= range.second;
-    });
-    if (meant) slow_down(rank, how.slowdown());
+    const auto holds = [&](const RankRange& range) { return range.holds(rank.rank); };
+    if (std::any_of(slow.begin(), slow.end(), holds)) slow_down(rank, how.slowdown());
   }
   return {};
 }
@@ -120,6 +94,25 @@ uint32_t storage_index(traces::Program& program, const std::string& name) {
   const auto index = static_cast<uint32_t>(at - program.storages.begin());
   if (at == program.storages.end()) program.storages.push_back(name);
   return index;
+}
+
+Result<std::vector<RankRange>> slowed_ranks(const pb::SlowRank& how) {
+  if (auto given = require(how.has_rank() || !how.ranks().empty(), "slow-rank", "rank"); !given) {
+    return tl::unexpected(given.error());
+  }
+  if (auto given = require(how.has_slowdown(), "slow-rank", "slowdown"); !given) {
+    return tl::unexpected(given.error());
+  }
+  std::vector<RankRange> out;
+  if (!how.ranks().empty()) {
+    auto ranges = parse_rank_ranges(how.ranks());
+    if (!ranges) {
+      return bad_input(ranges.error().what, "slow-rank: ranks", ranges.error().fix);
+    }
+    out = std::move(*ranges);
+  }
+  if (how.has_rank()) out.push_back({how.rank(), how.rank()});
+  return out;
 }
 
 Result<void> require(bool given, const char* transform, const char* parameter) {

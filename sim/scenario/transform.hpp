@@ -4,8 +4,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
+#include "base/rank_ranges.hpp"
 #include "sim/proto/patch.pb.h"
 #include "traces/program/program.hpp"
 
@@ -15,6 +17,9 @@ namespace rehearse::sim {
 // not have. Transforms that act on the run and not on the program (stop-rank, background-traffic)
 // change nothing here: see timed.hpp.
 [[nodiscard]] Result<void> transform(traces::Program& program, const pb::Patch& patch);
+
+// The ranks that slow-rank names. kBadInput when neither or no slowdown is given.
+[[nodiscard]] Result<std::vector<RankRange>> slowed_ranks(const pb::SlowRank& how);
 
 // The single transforms that have a file of their own.
 [[nodiscard]] Result<void> repeat_steps(traces::Program& program, uint32_t factor);

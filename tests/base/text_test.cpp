@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/rank_ranges.hpp"
+
 using namespace rehearse;
 
 TEST_CASE("nearest finds the key somebody meant", "[base]") {
@@ -18,6 +20,19 @@ TEST_CASE("ranks are printed as ranges", "[base]") {
   const std::vector<uint32_t> ranks = {0, 1, 2, 5, 7, 8};
   CHECK(format_ranks(ranks) == "0-2,5,7,8");
   CHECK(format_ranks({}).empty());
+}
+
+TEST_CASE("ranges of ranks are read as they are printed", "[base]") {
+  const auto ranges = parse_rank_ranges("0-7,16");
+  REQUIRE(ranges);
+  REQUIRE(ranges->size() == 2);
+  CHECK(ranges->front().holds(7));
+  CHECK_FALSE(ranges->front().holds(8));
+  CHECK(ranges->back().holds(16));
+  for (const char* wrong : {"", "7-0", "a", "1-", "-1", "1,,2", "4294967296"}) {
+    INFO(wrong);
+    CHECK_FALSE(parse_rank_ranges(wrong));
+  }
 }
 
 TEST_CASE("text of a user is shortened and made harmless for messages", "[base]") {

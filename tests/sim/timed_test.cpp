@@ -235,6 +235,10 @@ TEST_CASE("a GPU that is slow from the start on is slow as if it always were", "
       run_job16({"{slow-rank: {rank: 5, slowdown: 2}, from: 1ms, until: 3ms}"});
   CHECK(partly.end_ns() > healthy.end_ns());
   CHECK(partly.end_ns() < timed.end_ns());
+  const pb::Outcome several =
+      run_job16({"{slow-rank: {ranks: \"4-5,14\", slowdown: 2}, from: 1ms, until: 3ms}"});
+  CHECK(several.end_ns() >= partly.end_ns());
+  CHECK(several.breakdown(14).compute() > healthy.breakdown(14).compute());
 }
 
 TEST_CASE("a rank that stops silently is named; one that dies loudly ends the job",
