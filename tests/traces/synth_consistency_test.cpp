@@ -228,6 +228,28 @@ TEST_CASE("steps are recorded and annotated, activations are freed within their 
   }
 }
 
+TEST_CASE("the loss of a sharded job takes fp32 logits and their gradient while it works",
+          "[traces][synth]") {
+  pb::Synth options = small_gpt();
+  options.set_dp(4);
+  options.set_vocabulary(51200);  // a multiple of 128: nothing is padded
+  const auto peak = [&](uint32_t zero) {
+    options.set_zero(zero);
+    const auto trace = make(options);
+    Bytes live = 0, most = 0;
+    for (size_t i = 0; i < trace.ranks[0].ops.size(); ++i) {
+      const traces::Memory* memory = trace.ranks[0].ops.mem(i);
+      if (!memory || trace.strings.at(trace.ranks[0].ops.name[i]) != "activations") continue;
+      live += memory->bytes;
+      most = std::max(most, live);
+    }
+    CHECK(live == 0);
+    return most;
+  };
+  const auto logits = static_cast<Bytes>(options.micro_batch()) * options.sequence() * 51200;
+  CHECK(peak(3) - peak(0) == 4 * logits);
+}
+
 TEST_CASE("the same options give the same trace, another seed another one", "[traces][synth]") {
   pb::Synth options = small_gpt();
   options.set_tp(2);

@@ -49,6 +49,7 @@ class GptStage {
   void forward(const Work& work);
   void backward(const Work& work);
   void embed();
+  [[nodiscard]] Bytes loss_workspace() const;
   void loss_forward();
   void loss_backward(const Ready& ready);
   void optimizer();
@@ -159,8 +160,16 @@ void GptStage::embed() {
   f_.kernel("dropout_fwd", f_.costs().stream(2.0 * double(shape_.hidden_bytes())));
 }
 
+// Held only while the loss is at work. PyTorch's cross_entropy gets logits cast to fp32 and its backward makes a gradient
+// of them and casts it back; Megatron-LM's works in place and casts the gradient only.
+Bytes GptStage::loss_workspace() const {
+  const double per_logit = sharded_ ? shape_.element + 4 : shape_.element;
+  return static_cast<Bytes>(shape_.tokens() * vocabulary_ * per_logit);
+}
+
 void GptStage::loss_forward() {
   const double logits = shape_.tokens() * vocabulary_;
+  const uint32_t workspace = f_.allocate("activations", loss_workspace());
   const auto reduce = [&] {
     const auto bytes = static_cast<Bytes>(shape_.tokens()) * 4;
     f_.run({Group::kTensor, Collective::kAllReduce, bytes, traces::DType::kFp32});
@@ -173,14 +182,17 @@ void GptStage::loss_forward() {
   reduce();
   f_.kernel("cross_entropy_sum", f_.costs().stream(logits * 8));
   reduce();
+  f_.free("activations", workspace);
 }
 
 void GptStage::loss_backward(const Ready& ready) {
   const double logits = shape_.tokens() * vocabulary_;
+  const uint32_t workspace = f_.allocate("activations", loss_workspace());
   f_.kernel("cross_entropy_bwd", f_.costs().stream(logits * (4 + shape_.element)));
   gemm(f_, "gemm_logits_dgrad", shape_.tokens(), vocabulary_, shape_.hidden, shape_.element);
   tensor_all_reduce(f_, shape_);
   gemm(f_, "gemm_logits_wgrad", shape_.hidden, shape_.tokens(), vocabulary_, shape_.element);
+  f_.free("activations", workspace);
   if (own_output_) ready(2);
   f_.kernel("layer_norm_bwd_input", f_.costs().stream(3.0 * double(shape_.hidden_bytes())));
   f_.kernel("layer_norm_bwd_weight", f_.costs().stream(2.0 * double(shape_.hidden_bytes())));
