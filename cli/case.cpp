@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/case.hpp"
 
+#include <filesystem>
+
 #include "base/document.hpp"
+#include "cli/outcome_file.hpp"
 #include "cli/report/documents.hpp"
 #include "cli/scenario_options.hpp"
 #include "faults/diagnose/observable.hpp"
@@ -9,6 +12,28 @@
 #include "sim/simulate.hpp"
 
 namespace rehearse::cli {
+namespace {
+
+// The job of an outcome as it should be: the scenario that it is of, without what was changed on the way. A
+// calibration says what the platform is and stays.
+Result<sim::Scenario> healthy_of(Context& context, const std::string& file,
+                                 const pb::Outcome& outcome) {
+  if (context.has("scenario") || outcome.origin().scenario().empty()) {
+    return sim::load_scenario(
+        context.has("scenario") ? context.get<std::string>("scenario") : outcome.scenario(),
+        context.reporter());
+  }
+  pb::Origin origin = outcome.origin();
+  origin.clear_edits();
+  for (const pb::Patch& patch : outcome.origin().edits()) {
+    if (patch.has_calibration()) *origin.add_edits() = patch;
+  }
+  const std::string folder = std::filesystem::path(file).parent_path().string();
+  return sim::load_origin(origin, folder, context.reporter());
+}
+
+}  // namespace
+
 Result<Case> load_case(Context& context) { return load_case(context, context.inputs().front()); }
 
 Result<Case> load_case(Context& context, const std::string& input) {
@@ -18,18 +43,20 @@ Result<Case> load_case(Context& context, const std::string& input) {
             .baseline = {},
             .broken = {},
             .evidence = {}};
-  const bool observed = input.ends_with(".json");
-  std::string scenario = input;
+  const bool observed = is_outcome_file(input);
+  sim::Scenario scenario;
   if (observed) {
     RH_TRY(what.evidence, read_outcome(input));
-    scenario =
-        context.has("scenario") ? context.get<std::string>("scenario") : what.evidence.scenario();
+    RH_TRY(scenario, healthy_of(context, input, what.evidence));
   }
   if (!observed && context.has("scenario")) {
     return fail(Code::kUsage, "--scenario goes with an outcome", input,
                 "leave it out, or give the outcome (.json) first");
   }
-  RH_TRY(Edited edited, load_edited(context, scenario));
+  if (!observed) {
+    RH_TRY(scenario, sim::load_scenario(input, context.reporter()));
+  }
+  RH_TRY(Edited edited, edit(context, std::move(scenario)));
   if (observed && edited.differs) {
     return fail(Code::kUsage, "an outcome cannot be changed", input,
                 "leave out --set, --fault and --patch, or give the scenario itself");

@@ -9,6 +9,7 @@
 
 #include "base/units.hpp"
 #include "cli/case.hpp"
+#include "cli/outcome_file.hpp"
 #include "cli/outcome_text.hpp"
 #include "cli/report/documents.hpp"
 #include "cli/scenario_options.hpp"
@@ -85,7 +86,7 @@ Result<Report> simulated_report(Context& context) {
 
 Result<Report> load_report(Context& context) {
   size_t documents = 0;
-  for (const std::string& input : context.inputs()) documents += input.ends_with(".json") ? 1 : 0;
+  for (const std::string& input : context.inputs()) documents += is_outcome_file(input) ? 1 : 0;
   if (documents == context.inputs().size()) {
     for (const char* option : {"set", "fault", "patch", "patch-file", "fidelity"}) {
       if (context.has(option)) {

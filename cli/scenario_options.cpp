@@ -88,6 +88,10 @@ Result<void> apply_edit(sim::Scenario& scenario, const std::string& option,
 
 Result<Edited> load_edited(Context& context, const std::string& what) {
   RH_TRY(sim::Scenario base, sim::load_scenario(what, context.reporter()));
+  return edit(context, std::move(base));
+}
+
+Result<Edited> edit(Context& context, sim::Scenario base) {
   RH_TRY(const pb::Fidelity fidelity, fidelity_of(context, base.document.fidelity()));
   base.document.set_fidelity(fidelity);
   Edited edited{base, std::move(base), false};

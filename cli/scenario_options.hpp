@@ -34,6 +34,8 @@ struct Edited {
 
 // Loads `what` and applies --set, --fault, --patch and --patch-file in the order written.
 [[nodiscard]] Result<Edited> load_edited(Context& context, const std::string& what);
+// The same of a scenario that is loaded.
+[[nodiscard]] Result<Edited> edit(Context& context, sim::Scenario base);
 
 // Simulates `changed`; when it differs, `base` too for its step times. Schema, version and symptom
 // are filled in.

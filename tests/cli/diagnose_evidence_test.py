@@ -45,6 +45,19 @@ class Evidence(unittest.TestCase):
             self.assertEqual(document["symptom"]["id"], "B3", done.stdout[:2000])
             self.assertEqual(document["causes"][0]["fault"], "F16")
 
+    def test_an_outcome_of_an_own_scenario_is_compared_with_that_scenario(self):
+        with tempfile.TemporaryDirectory() as folder:
+            mine, outcome = pathlib.Path(folder) / "mine.yaml", pathlib.Path(folder) / "outcome.json"
+            shipped = (HOME / "sim/scenarios/ddp-16.yaml").read_text()
+            mine.write_text(shipped.replace("ddp-16", "mine"))
+            made = rehearse("run", str(mine), "--fault", "F16:node=1", "--json", "-o", str(outcome))
+            self.assertEqual(made.returncode, 0, made.stderr)
+            done = rehearse("diagnose", str(outcome), "--json")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertEqual(json.loads(done.stdout)["causes"][0]["fault"], "F16")
+            done = rehearse("fix", str(outcome), "--json")
+            self.assertTrue(json.loads(done.stdout)["fixes"][0]["restores"], done.stderr)
+
     def test_a_folder_without_evidence_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "notes.txt").write_text("nothing\n")
@@ -60,6 +73,15 @@ class Evidence(unittest.TestCase):
             truth = json.loads((folder / "ground_truth.json").read_text())["fault_ranks"]
             done = rehearse("diagnose", str(folder), "--json")
             self.assertEqual(culprits(done)[1], truth, job)
+
+    def test_a_replay_that_predicts_no_step_says_so_in_json(self):
+        trace = DATA / "kineto/resnet_v100_world1_ns"
+        if not trace.is_dir():
+            self.skipTest(f"no {trace}")
+        done = rehearse("validate", "replay", str(trace), "--json")
+        step = json.loads(done.stdout)["checks"][0]
+        self.assertEqual((step["id"], step["met"], step["skipped"]), ("replay-step", None, True), done.stderr)
+        self.assertIn("wait for a stream", step["why"])
 
 
 if __name__ == "__main__":
