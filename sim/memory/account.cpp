@@ -4,63 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <tuple>
 #include <unordered_map>
 
-#include "sim/scenario/environment.hpp"
+#include "sim/memory/fixed_memory.hpp"
 #include "sim/scenario/rebuild.hpp"
 
 namespace rehearse::sim {
 namespace {
-
-constexpr Bytes kMiB = 1 << 20;
-constexpr Bytes kContext = 500 * kMiB;
-constexpr Bytes kSimple = 4 * kMiB;  // NCCL_BUFFSIZE
-constexpr Bytes kLl = 512LL * 8 * 8 * 16;
-constexpr Bytes kLl128 = 640LL * 120 * 8 * 8;
-
-Bytes buffer_size(const std::map<std::string, std::string>& env) {
-  const auto at = env.find("NCCL_BUFFSIZE");
-  if (at == env.end()) return kSimple;
-  Bytes bytes = 0;
-  const char* last = at->second.data() + at->second.size();
-  const auto [end, error] = std::from_chars(at->second.data(), last, bytes);
-  return error == std::errc() && end == last && bytes > 0 && bytes <= (Bytes{1} << 40) ? bytes
-                                                                                       : kSimple;
-}
-
-// Receive connections per channel that the algorithms of one communicator open on a member.
-Bytes connections(const std::string& algorithm, size_t members) {
-  if (algorithm.rfind("TREE", 0) == 0) return 3;
-  if (algorithm.rfind("P2P", 0) == 0) return static_cast<Bytes>(members > 0 ? members - 1 : 0);
-  return 1;
-}
-
-// NCCL's buffers by communicator, from the calls that were made.
-std::vector<Bytes> nccl_buffers(const Evidence& evidence, Bytes simple) {
-  std::vector<std::map<std::string, Bytes>> by_algorithm(evidence.program.communicators.size());
-  for (const Replayed::Shape& shape : evidence.replayed.shapes) {
-    const size_t members = evidence.program.communicators[shape.communicator].members.size();
-    if (members < 2) continue;
-    const bool pair = traces::is_point_to_point(shape.call.collective);
-    const std::string algorithm = shape.algorithm.substr(0, shape.algorithm.find('/'));
-    const bool peers = algorithm == "P2P";
-    const Bytes size = peers ? simple + kLl : simple + kLl + kLl128;
-    const Bytes bytes = size * shape.channels * (pair ? 1 : connections(algorithm, members));
-    Bytes& most = by_algorithm[shape.communicator][algorithm];
-    most = std::max(most, bytes);
-  }
-  std::vector<Bytes> out;
-  for (const auto& used : by_algorithm) {
-    Bytes sum = 0;
-    for (const auto& [algorithm, bytes] : used) sum += bytes;
-    out.push_back(sum);
-  }
-  return out;
-}
 
 // Which step of a rank a recorded time is in, and how far.
 std::pair<uint32_t, double> place(const traces::RankTrace& rank, uint32_t steps, Nanos when) {
@@ -199,53 +152,6 @@ size_t main_lane(const traces::RankProgram& rank, uint32_t steps) {
   }
   return best;
 }
-
-// Contexts that other processes of the node opened on this rank's GPU.
-Bytes foreign_contexts(const pb::Launch& launch, const pb::RankLaunch& own) {
-  Bytes count = 0;
-  for (const pb::RankLaunch& other : launch.ranks()) {
-    if (other.node() != own.node() || other.rank() == own.rank() || other.gpu() == own.gpu()) {
-      continue;
-    }
-    const auto& on = other.contexts_on();
-    count += std::find(on.begin(), on.end(), own.gpu()) != on.end() ? 1 : 0;
-  }
-  return count;
-}
-
-// What a rank's memory holds before and beside its own allocations.
-struct FixedParts {
-  Bytes nccl = 0, context = 0, foreign = 0;
-  [[nodiscard]] Bytes sum() const { return nccl + context + foreign; }
-};
-
-// NCCL's buffers of every rank, computed once per NCCL_BUFFSIZE.
-class FixedMemory {
- public:
-  FixedMemory(const Scenario& scenario, const Evidence& evidence)
-      : scenario_(scenario), evidence_(evidence) {}
-
-  [[nodiscard]] FixedParts of(const pb::RankLaunch& launch) {
-    const pb::Launch& job = scenario_.document.launch();
-    const Bytes simple = buffer_size(environment_of(job, launch));
-    if (buffers_.count(simple) == 0) buffers_[simple] = nccl_buffers(evidence_, simple);
-    FixedParts out;
-    for (size_t c = 0; c < evidence_.program.communicators.size(); ++c) {
-      const auto& members = evidence_.program.communicators[c].members;
-      if (std::find(members.begin(), members.end(), launch.rank()) != members.end()) {
-        out.nccl += buffers_[simple][c];
-      }
-    }
-    out.context = job.context() > 0 ? job.context() : kContext;
-    out.foreign = out.context * foreign_contexts(job, launch);
-    return out;
-  }
-
- private:
-  const Scenario& scenario_;
-  const Evidence& evidence_;
-  std::map<Bytes, std::vector<Bytes>> buffers_;  // by NCCL_BUFFSIZE: by communicator
-};
 
 Bytes capacity_of(const Scenario& scenario, const pb::RankLaunch& launch) {
   return scenario.document.platform()
@@ -413,7 +319,7 @@ std::vector<MemoryNow> memory_in_use(const Scenario& scenario, const Evidence& p
 
 std::string out_of_memory_text(const MemoryAccount& account, pb::Framework framework,
                                uint32_t device) {
-  const auto mib = [](Bytes bytes) { return static_cast<double>(bytes) / kMiB; };
+  const auto mib = [](Bytes bytes) { return static_cast<double>(bytes) / (1 << 20); };
   const Bytes free = std::max<Bytes>(0, account.capacity - account.in_use);
   if (framework == pb::TENSORFLOW || framework == pb::KERAS) {
     return fmt::format(

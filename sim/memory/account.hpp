@@ -3,9 +3,7 @@
 // buffers, and the CUDA context.
 //
 //   allocated   sum of the trace's allocations minus frees, in recorded order
-//   NCCL        per communicator, channel and connection: NCCL_BUFFSIZE for Simple, 512 threads * 8 lines * 8 steps *
-//               16 bytes for LL, 640 threads * 120 elements * 8 steps * 8 bytes for LL128 (NCCL 2.28 init.cc,
-//               device.h); a ring receives over 1 connection per channel, a tree over 3, an all-to-all over one per peer
+//   NCCL        buffers of its connections (fixed_memory.hpp)
 //   context     500 MiB, an assumption (300 to 600 MiB on data-centre GPUs)
 //
 // Blind spots: fragmentation and the caching allocator's rounding; what was allocated before a recording began.

@@ -12,11 +12,11 @@ namespace rehearse::sim {
 namespace {
 
 using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
 using google::protobuf::util::MessageDifferencer;
 
 // Paths of the leaves that differ. False: something has another number of entries.
-bool differing_paths(const Message& before, const Message& after, const std::string& path,
+bool differing_paths(const google::protobuf::Message& before,
+                     const google::protobuf::Message& after, const std::string& path,
                      std::vector<std::string>& out) {
   const auto& type = *after.GetDescriptor();
   const auto& a = *before.GetReflection();

@@ -200,6 +200,23 @@ TEST_CASE("memory of every rank is accounted for and fits", "[sim][outcome]") {
   }
 }
 
+TEST_CASE("the buffers of every protocol of NCCL are counted as the environment has them",
+          "[sim][outcome]") {
+  const auto buffers = [](const std::vector<std::string>& changes) {
+    const pb::Outcome outcome = run_job16(changes);
+    for (const pb::MemoryPart& part : outcome.memory().ranks(0).parts()) {
+      if (part.name() == "NCCL buffers") return part.bytes();
+    }
+    return Bytes{0};
+  };
+  const Bytes usual = buffers({});
+  CHECK(usual > 0);
+  for (const char* name : {"NCCL_BUFFSIZE", "NCCL_LL128_BUFFSIZE", "NCCL_LL_BUFFSIZE"}) {
+    INFO(name);
+    CHECK(buffers({std::string("launch.env.") + name + "=33554432"}) > usual);
+  }
+}
+
 TEST_CASE("a GPU with too little memory ends the job with the framework's words",
           "[sim][outcome]") {
   const pb::Outcome outcome = run_job16({"platform.nodes[1].gpus[2].memory=600MiB"});
