@@ -41,9 +41,29 @@ endif()
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
-# Several sources of a room are compiled as one: reading the headers is most of the time of a build. Names in
-# anonymous namespaces are therefore unique within a room; the lint preset compiles each source alone.
-option(REHEARSE_UNITY "Compile several sources of a room as one" ON)
+# Several sources of a folder are compiled as one: reading the headers is most of the time of a build. Names in anonymous
+# namespaces are therefore unique within a folder; the lint preset compiles each source alone.
+option(REHEARSE_UNITY "Compile several sources of a folder as one" ON)
+
+# rehearse_unity(target sources...): groups by folder, so that a new file moves only those that stand beside it.
+function(rehearse_unity target)
+  if(NOT REHEARSE_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  foreach(source ${ARGN})
+    cmake_path(GET source PARENT_PATH folder)
+    string(MAKE_C_IDENTIFIER "in_${folder}" folder)
+    if(NOT DEFINED ${folder})
+      set(${folder} 0)
+    endif()
+    math(EXPR group "${${folder}} / 12")
+    math(EXPR ${folder} "${${folder}} + 1")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${group})
+  endforeach()
+  # A source's own types look like a header's when another file includes it.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endfunction()
 
 # rehearse_room(name SOURCES... PROTOS... PUBLIC libs PRIVATE libs): one static library per folder.
 function(rehearse_room name)
@@ -57,9 +77,5 @@ function(rehearse_room name)
     target_link_libraries(rehearse_${name} PUBLIC rehearse_${name}_proto)
   endif()
   target_precompile_headers(rehearse_${name} PRIVATE ${PROJECT_SOURCE_DIR}/base/cmake/precompiled.hpp)
-  if(REHEARSE_UNITY)
-    set_target_properties(rehearse_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-    # A source's own types look like a header's when another file includes it.
-    target_compile_options(rehearse_${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
-  endif()
+  rehearse_unity(rehearse_${name} ${ROOM_SOURCES})
 endfunction()
