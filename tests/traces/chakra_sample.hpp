@@ -20,7 +20,7 @@ struct ChakraNode {
   std::optional<bool> cpu{};
   std::optional<int64_t> tid{}, stream{}, comm_type{}, comm_size{};
   std::string group{};
-  std::optional<int64_t> comm_src{}, comm_dst{}, tensor_size{};
+  std::optional<int64_t> comm_src{}, comm_dst{}, tensor_size{}, operations{};
 };
 
 class ChakraFile {
@@ -54,6 +54,7 @@ class ChakraFile {
     if (n.comm_src) number(node, "comm_src", 7, *n.comm_src);
     if (n.comm_dst) number(node, "comm_dst", 7, *n.comm_dst);
     if (n.tensor_size) number(node, "tensor_size", 13, *n.tensor_size);
+    if (n.operations) number(node, "num_ops", 9, *n.operations);
     if (!n.group.empty()) attribute(node, 10, "pg_name", 29, n.group);
     frame(node);
   }

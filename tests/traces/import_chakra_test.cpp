@@ -275,6 +275,39 @@ TEST_CASE("the earliest starts respect lanes, dependencies and the latest time",
   CHECK(got.cycles == 0);
 }
 
+TEST_CASE("dependencies on nodes that take no time are kept", "[import][chakra]") {
+  // As generators write jobs to be simulated: communication has a size and no duration. The lanes of
+  // collectives, sends and receives come before and behind each other.
+  samples::ChakraFile file;
+  file.add({.id = 0, .name = "compute", .micros = 100, .cpu = false});
+  file.add({.id = 1, .name = "reduce", .type = 7, .data = {0}, .comm_type = 0, .comm_size = 64});
+  file.add({.id = 2,
+            .name = "send",
+            .type = 5,
+            .data = {1},
+            .comm_size = 8,
+            .comm_src = 0,
+            .comm_dst = 1});
+  file.add({.id = 3, .name = "exchange", .type = 7, .data = {2}, .comm_type = 6, .comm_size = 64});
+  file.add({.id = 4, .name = "update", .data = {3}, .cpu = false});
+  const auto got = samples::import_text(file.bytes(), {}, "job.0.et");
+  REQUIRE(got);
+  CHECK(got->findings.count("dependency-contradicts-times") == 0);
+  const Operations& ops = got->trace.ranks[0].ops;
+  CHECK(ops.dependencies.size() == 4);
+  for (const Dependency& d : ops.dependencies) CHECK(d.on < d.op);
+}
+
+TEST_CASE("computation without a duration is said", "[import][chakra]") {
+  samples::ChakraFile file;
+  file.add({.id = 0, .name = "compute", .cpu = false, .operations = 1'000'000});
+  file.add(
+      {.id = 1, .name = "timed", .micros = 5, .data = {0}, .cpu = false, .operations = 1'000'000});
+  const auto got = samples::import_text(file.bytes(), {}, "job.0.et");
+  REQUIRE(got);
+  CHECK(got->findings.count("computation-without-duration") == 1);
+}
+
 TEST_CASE("a cut Chakra file is refused or read up to its last whole node", "[import][chakra]") {
   ChakraFile file;
   for (uint64_t i = 0; i < 200; ++i) {

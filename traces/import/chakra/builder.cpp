@@ -219,6 +219,12 @@ void Builder::add_recorded(const Node& node, const Place& place) {
   Nanos start = 0, duration = 0;
   LaneId lane = 0;
   if (!times(node, place, start, duration)) return;
+  if (kind == OpKind::kKernel && duration == 0 && node.number("num_ops").value_or(0) > 0) {
+    note("computation-without-duration", Severity::kWarning, place,
+         "these nodes tell how many operations they do, not how long they take, and take no time "
+         "in a "
+         "replay; write durations of the GPU into the file");
+  }
   if (!lane_of(on_host ? LaneKind::kHostThread : LaneKind::kStream, id, place, lane)) return;
   add_operation(node, kind, lane, start, duration, place);
 }

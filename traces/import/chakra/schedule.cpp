@@ -46,7 +46,11 @@ Schedule earliest_starts(std::span<const uint16_t> lane, std::span<const Nanos> 
     lane_free = std::max(lane_free, end);
     for (uint32_t f = begin[op]; f < begin[op + 1]; ++f) {
       const uint32_t follower = followers[f];
-      ready[follower] = std::max(ready[follower], end);
+      // Equal starts are ordered by lane and then as recorded: where that would put the follower first,
+      // it starts a nanosecond later.
+      const bool tied = end == out.start[op] && end < latest &&
+                        std::pair(lane[follower], follower) < std::pair(lane[op], op);
+      ready[follower] = std::max(ready[follower], tied ? end + 1 : end);
       if (missing[follower] > 0 && --missing[follower] == 0 && !done[follower]) {
         queue.emplace(ready[follower], follower);
       }

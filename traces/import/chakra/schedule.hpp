@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Start times for operations that only have durations, lanes and dependencies: each lane runs one at a
 // time, whichever is ready first (ties: recorded first), as early as everything it depends on allows.
+// Sorted by start, lane and index, operations stand behind all that they depend on, also where these take
+// no time.
 // Pure and deterministic; n log n.
 #pragma once
 
