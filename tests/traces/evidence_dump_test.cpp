@@ -84,6 +84,44 @@ TEST_CASE("a flight recorder dump as pickle is read as plain data", "[evidence][
   CHECK(r.entries(0).collective() == "send");
 }
 
+TEST_CASE("dumps of older and newer versions are read", "[evidence][flight-recorder]") {
+  const std::string entry = "}(" + text("record_id") + "K\x01" + text("pg_id") + "K\x00"s +
+                            text("seq_id") + "K\x07" + text("profiling_name") +
+                            text("nccl:all_reduce") + text("state") + text("scheduled") + "u";
+  // PyTorch 2.2: the entries alone.
+  const auto bare = must_read("\x80\x02](" + entry + "e.", "dump_rank_4");
+  const pb::FlightRecorder& r = bare.evidence[0].flight_recorder();
+  CHECK(r.rank() == 4);
+  REQUIRE(r.entries_size() == 1);
+  CHECK(r.entries(0).collective_seq() == 7);
+  CHECK_FALSE(
+      read_bytes("\x80\x02](K\x01K\x02"
+                 "e.",
+                 "dump_rank_4"));
+  // Version 1: groups by number, no configuration in some, whole durations.
+  const auto old = must_read(
+      R"({"version": "1.4", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}},
+          "entries": [{"record_id": 0, "pg_id": 0, "seq_id": 1, "profiling_name": "nccl:broadcast", "state": "completed", "duration_ms": 5}]})",
+      "rank0.json");
+  const pb::FlightEntry& e = old.evidence[0].flight_recorder().entries(0);
+  CHECK(e.group_description() == "default_pg");
+  CHECK(e.duration_ms() == 5);
+  CHECK(
+      must_read(
+          R"({"version": "1.0", "entries": [{"record_id": 0, "profiling_name": "nccl:send 0->1", "seq_id": 1}]})",
+          "rank0.json")
+          .evidence[0]
+          .flight_recorder()
+          .entries_size() == 1);
+  // Newer ones call NCCL the communication library.
+  CHECK(must_read(
+            R"({"version": "2.10", "comm_lib_version": "2.27.5", "pg_config": {}, "entries": []})",
+            "rank0.json")
+            .evidence[0]
+            .flight_recorder()
+            .nccl_version() == "2.27.5");
+}
+
 TEST_CASE("a pickle that names or calls anything is refused", "[evidence][flight-recorder]") {
   const std::string hostile[] = {
       "\x80\x02}(" + text("entries") + "cos\nsystem\n(" + text("echo owned") + "tRu.",

@@ -130,7 +130,7 @@ bool sniff_json(std::string_view head) {
   const size_t start = head.find_first_not_of(" \t\r\n");
   if (start == std::string_view::npos || head[start] != '{') return false;
   const bool entries =
-      head.find("\"collective_seq_id\"") != std::string_view::npos && has_top_key(head, "entries");
+      head.find("\"profiling_name\"") != std::string_view::npos && has_top_key(head, "entries");
   return entries || has_top_key(head, "pg_config") || has_top_key(head, "pg_status");
 }
 

@@ -32,19 +32,25 @@ class Converter {
 
   Result<pb::FlightRecorder> run(ValueId root) {
     const Value& top = values_.at(root);
-    const Value* entries = values_.find(top, "entries");
+    const bool bare = top.kind == Kind::kList;  // dumps of PyTorch 2.2 are the entries alone
+    const Value* entries = bare ? &top : values_.find(top, "entries");
     const Value* config = values_.find(top, "pg_config");
-    if (top.kind != Kind::kDict || (entries == nullptr && config == nullptr)) {
+    if (entries == nullptr && config == nullptr) {
       return fail(Code::kBadInput, "no flight recorder dump: it has neither entries nor pg_config",
                   file_, "give a file that TORCH_NCCL_DEBUG_INFO_TEMP_FILE names");
     }
     out_.set_version(text(values_.find(top, "version")));
-    out_.set_nccl_version(text(values_.find(top, "nccl_version")));
+    const Value* nccl = values_.find(top, "nccl_version");
+    out_.set_nccl_version(text(nccl != nullptr ? nccl : values_.find(top, "comm_lib_version")));
     if (config != nullptr) add_groups(*config);
     if (const Value* status = values_.find(top, "pg_status")) add_status(*status);
+    if (entries != nullptr && entries->kind == Kind::kList) add_entries(*entries);
+    if (bare && out_.entries().empty()) {
+      return fail(Code::kBadInput, "no flight recorder dump: a list without a record of a call",
+                  file_, "give a file that TORCH_NCCL_DEBUG_INFO_TEMP_FILE names");
+    }
     std::sort(out_.mutable_groups()->begin(), out_.mutable_groups()->end(),
               [](const pb::FlightGroup& a, const pb::FlightGroup& b) { return a.id() < b.id(); });
-    if (entries != nullptr && entries->kind == Kind::kList) add_entries(*entries);
     return std::move(out_);
   }
 
@@ -201,6 +207,10 @@ bool Converter::add_entry(const Value& in, pb::FlightEntry& out) {
       group != nullptr && group->items.size() >= 2) {
     out.set_group_name(text(&values_.at(group->items[0])));
     out.set_group_description(text(&values_.at(group->items[1])));
+  } else if (const auto known = group_index_.find(out.group_id()); known != group_index_.end()) {
+    // Before version 2 an entry names its group by number only.
+    out.set_group_name(out_.groups(known->second).name());
+    out.set_group_description(out_.groups(known->second).description());
   }
   out.set_collective_seq(number("collective_seq_id", number("seq_id", -1)));
   out.set_p2p_seq(number("p2p_seq_id", -1));
@@ -212,9 +222,9 @@ bool Converter::add_entry(const Value& in, pb::FlightEntry& out) {
   out.set_created_ns(number("time_created_ns", 0));
   if (const auto at = integer(field(in, "time_discovered_started_ns"))) out.set_started_ns(*at);
   if (const auto at = integer(field(in, "time_discovered_completed_ns"))) out.set_completed_ns(*at);
-  if (const Value* d = field(in, "duration_ms");
-      d != nullptr && d->kind == Kind::kFloat && std::isfinite(d->number)) {
-    out.set_duration_ms(d->number);
+  if (const Value* d = field(in, "duration_ms"); d != nullptr) {
+    if (d->kind == Kind::kFloat && std::isfinite(d->number)) out.set_duration_ms(d->number);
+    if (d->kind == Kind::kInteger) out.set_duration_ms(static_cast<double>(d->integer));
   }
   add_tensors(field(in, "input_sizes"), field(in, "input_dtypes"), out.mutable_inputs());
   add_tensors(field(in, "output_sizes"), field(in, "output_dtypes"), out.mutable_outputs());
