@@ -52,6 +52,15 @@ TEST_CASE("two interleaved ranks of one communicator are put together", "[eviden
   CHECK(log.warnings(0).time() == "2024-08-13 10:22:33");
 }
 
+TEST_CASE("versions are read as NVIDIA and AMD write them", "[evidence][nccl-log]") {
+  using nccl_log::version_in;
+  using Version = std::pair<std::string, std::string>;
+  CHECK(version_in("NCCL version 2.28.9+cuda13.0") == Version("2.28.9", "13.0"));
+  CHECK(version_in("RCCL version 2.20.5+hip6.2 HEAD:d380693") == Version("2.20.5", ""));
+  CHECK(version_in("RCCL version : 2.22.3-develop:abc") == Version("2.22.3", ""));
+  CHECK_FALSE(version_in("NCCL version of yesterday"));
+}
+
 TEST_CASE("choices are read in the spellings of all versions", "[evidence][nccl-log]") {
   using nccl_log::choice_in;
   const auto old = choice_in("64 Bytes -> Algo 0 proto 2 time 49.675526");

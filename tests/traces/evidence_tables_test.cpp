@@ -37,6 +37,18 @@ TEST_CASE("a table of today's nccl-tests is read with its conditions", "[evidenc
   CHECK(t.rows(1).in_place().wrong() == "N/A");
 }
 
+TEST_CASE("timestamps that containers put before each line are passed over",
+          "[evidence][nccl-tests]") {
+  const pb::MeasuredTable t = only_table(
+      "2024-05-01T12:00:00.123456789Z #  size  count  type  redop  root  time  algbw  busbw "
+      "#wrong\n"
+      "2024-05-01T12:00:01.5+02:00   1048576  262144  float  sum  -1  38.14  27.49  51.54  0\n",
+      "all_reduce.txt");
+  REQUIRE(t.rows_size() == 1);
+  CHECK(t.rows(0).bytes() == 1048576);
+  CHECK(t.rows(0).out_of_place().time_us() == 38.14);
+}
+
 TEST_CASE("a row whose halves are on several lines between log lines is one row",
           "[evidence][nccl-tests]") {
   const pb::MeasuredTable t = only_table(

@@ -56,15 +56,16 @@ bool whole_path(std::string_view parts) {
 
 std::optional<std::pair<std::string, std::string>> version_in(std::string_view text) {
   Scan scan(text);
-  if (!scan.literal("NCCL version ")) return std::nullopt;
+  // AMD's: "RCCL version 2.20.5+hip6.2" and "RCCL version : 2.22.3-develop:abc".
+  if (!scan.literal("NCCL version ") && !scan.literal("RCCL version ")) return std::nullopt;
+  scan.literal(":");
   const std::string_view word = scan.word().value_or("");
-  const size_t plus = word.find('+');
+  const size_t end = word.find_first_of("+-");
   if (word.empty() || word[0] < '0' || word[0] > '9') return std::nullopt;
   std::string cuda;
-  if (plus != std::string_view::npos && word.substr(plus + 1).starts_with("cuda")) {
-    cuda = word.substr(plus + 5);
-  }
-  return std::pair(std::string(word.substr(0, plus)), cuda);
+  if (const size_t at = word.find("+cuda"); at != std::string_view::npos)
+    cuda = word.substr(at + 5);
+  return std::pair(std::string(word.substr(0, end)), cuda);
 }
 
 std::optional<std::pair<std::string, std::string>> variable_in(std::string_view text) {

@@ -148,9 +148,21 @@ std::optional<Prefix> prefix_before(std::string_view line, size_t mark, Hosts& h
   return out;
 }
 
+// Bytes of the "2024-05-01T12:00:00.123Z " that containers put before each line, 0 without.
+size_t timestamp_length(std::string_view line) {
+  constexpr std::string_view kShape = "0000-00-00T00:00:00";
+  for (size_t i = 0; i < kShape.size(); ++i) {
+    if (i >= line.size() || (kShape[i] == '0' ? !is_digit(line[i]) : line[i] != kShape[i]))
+      return 0;
+  }
+  const size_t blank = line.find(' ', kShape.size());
+  return blank == std::string_view::npos || blank > 40 ? 0 : blank + 1;
+}
+
 }  // namespace
 
 std::string_view without_launcher_prefix(std::string_view line) {
+  line.remove_prefix(timestamp_length(line));
   Scan scan(line);
   if (scan.literal("[")) {
     if (scan.natural() && scan.literal(",") && scan.natural() && scan.literal("]<std") &&

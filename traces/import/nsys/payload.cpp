@@ -21,13 +21,20 @@ void set(std::string_view field, int64_t value, activity::RangeFacts& facts) {
     facts.call.message = value;
   } else if (field == "Reduction operation") {
     facts.call.reduction = activity::reduction_of(value);
-  } else if (field == "Peer rank" || field == "Root") {
+  } else if (field == "Peer rank" || field.starts_with("Root")) {
     facts.call.peer = small(value) ? static_cast<int32_t>(value) : -1;
   } else if (field == "No. of ranks" && small(value)) {
     facts.ranks = static_cast<uint32_t>(value);
   } else if (field == "Rank" && small(value)) {
     facts.rank = static_cast<uint32_t>(value);
   }
+}
+
+// Of NVTX_PAYLOAD_ENTRY_TYPE_*: long, long long, int64, double, size and address. Ranks, roots and
+// enumerations take four bytes.
+bool is_wide(int64_t type) {
+  return (type >= 7 && type <= 10) || type == 17 || type == 18 || type == 20 || type == 22 ||
+         type == 23;
 }
 
 Reduction reduction_named(std::string_view name) {
@@ -101,8 +108,7 @@ bool Payloads::from_bytes(std::string_view bytes, activity::RangeFacts& facts) c
   if (schema == schemas_.end()) return false;
   const std::string_view payload = bytes.substr(kHead);
   for (const Entry& e : schema->second) {
-    // Identifiers and sizes take eight bytes; ranks, roots and enumerations four.
-    const size_t width = e.type == 18 || e.type == 22 ? 8 : 4;
+    const size_t width = is_wide(e.type) ? 8 : 4;
     if (e.offset > payload.size() || payload.size() - e.offset < width) return false;
     if (width == 8) {
       uint64_t value = 0;
