@@ -7,6 +7,7 @@
 #include "tests/traces/import_samples.hpp"
 #include "traces/import/horovod/fuse.hpp"
 #include "traces/import/horovod/timeline.hpp"
+#include "traces/import/names.hpp"
 
 using namespace rehearse;
 using namespace rehearse::traces;
@@ -211,9 +212,9 @@ TEST_CASE("shapes are multiplied without overflow", "[import][horovod]") {
   CHECK_FALSE(horovod::elements_of("[3, -4]"));
   CHECK_FALSE(horovod::elements_of("3, 4"));
   CHECK_FALSE(horovod::elements_of("[99999999999, 99999999999]"));
-  CHECK(horovod::bytes_of_type("uint16") == 2);
-  CHECK(horovod::bytes_of_type("float64") == 8);
-  CHECK(horovod::bytes_of_type("complex") == 0);
+  CHECK(element_bytes("uint16") == 2);
+  CHECK(element_bytes("float64") == 8);
+  CHECK(element_bytes("complex") == 0);
 }
 
 TEST_CASE("a cut timeline is refused or read up to its last whole event", "[import][horovod]") {

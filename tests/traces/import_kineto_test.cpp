@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/traces/import_samples.hpp"
+#include "traces/import/names.hpp"
 
 using namespace rehearse;
 using namespace rehearse::traces;
@@ -255,6 +256,61 @@ TEST_CASE("unknown element types leave the size open", "[import][kineto]") {
   REQUIRE(got);
   CHECK(got->findings.count("unknown-dtype") == 1);
   CHECK(got->findings.count("collective-without-size") == 1);
+}
+
+TEST_CASE("element types are as wide as they are, with a name in NCCL or without",
+          "[import][kineto]") {
+  for (const auto& [name, bytes] : {std::pair<const char*, int>{"Float8_e4m3fnuz", 1},
+                                    {"Float8_e5m2", 1},
+                                    {"c10::Half", 2},
+                                    {"Short", 2},
+                                    {"UInt16", 2},
+                                    {"BFloat16", 2},
+                                    {"torch.int32", 4},
+                                    {"ComplexHalf", 4},
+                                    {"ComplexFloat", 8},
+                                    {"Tensor(long int)", 8},
+                                    {"ComplexDouble", 16},
+                                    {"Quaternion", 0}}) {
+    INFO(name);
+    CHECK(element_bytes(name) == bytes);
+  }
+  CHECK(dtype_of("Float8_e8m0fnu") == DType::kFp8);
+  CHECK(dtype_of("Short") == DType::kUnknown);
+  const auto got = import_text(document(
+      R"js({"ph": "X", "cat": "kernel", "name": "ncclKernel_AllReduce_RING(x)", "pid": 0, "tid": 4, "ts": 1, "dur": 9,
+      "args": {"device": 0, "stream": 4, "correlation": 3, "Collective name": "allreduce", "dtype": "ComplexFloat", "In msg nelems": 1000}})js",
+      0, 2));
+  REQUIRE(got);
+  CHECK(got->findings.count("unknown-dtype") == 0);
+  CHECK(got->trace.ranks[0].ops.calls[0].bytes_in == 8000);
+}
+
+TEST_CASE("kernels of NCCL are known by every spelling of their names", "[import][kineto]") {
+  for (const char* name :
+       {"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)",
+        "ncclSymkDevKernel_AllReduce_AGxLL_R",
+        "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE",
+        "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)",
+        "void rcclGenericKernel<1, false>(ncclDevComm*)", "mscclKernel_Sum_half_Simple_false",
+        "void ncclKernel<int>(int)"}) {
+    INFO(name);
+    CHECK(is_nccl_kernel(name));
+  }
+  for (const char* name :
+       {"void at::native::reduce_kernel<512>", "_Z6gemm_tPKf", "nccl", "ncclx"}) {
+    INFO(name);
+    CHECK_FALSE(is_nccl_kernel(name));
+  }
+}
+
+TEST_CASE("operations written as a begin and an end are said to be lost", "[import][kineto]") {
+  const auto got = import_text(document(
+      std::string(kKernel) +
+      R"js(,{"ph": "B", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1}, {"ph": "E", "pid": 1, "tid": 1, "ts": 3})js"));
+  REQUIRE(got);
+  CHECK(got->findings.count("begin-end-events") == 2);
 }
 
 TEST_CASE("graph launches share their correlation with many kernels", "[import][kineto]") {

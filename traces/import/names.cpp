@@ -47,12 +47,11 @@ struct TypeName {
   std::string_view name;
   DType dtype;
 };
-constexpr std::array<TypeName, 38> kTypes = {
+constexpr std::array<TypeName, 34> kTypes = {
     {{"float", DType::kFp32},          {"float32", DType::kFp32},
      {"fp32", DType::kFp32},           {"half", DType::kFp16},
-     {"c10half", DType::kFp16},        {"float16", DType::kFp16},
-     {"fp16", DType::kFp16},           {"bfloat16", DType::kBf16},
-     {"c10bfloat16", DType::kBf16},    {"bf16", DType::kBf16},
+     {"float16", DType::kFp16},        {"fp16", DType::kFp16},
+     {"bfloat16", DType::kBf16},       {"bf16", DType::kBf16},
      {"double", DType::kFp64},         {"float64", DType::kFp64},
      {"fp64", DType::kFp64},           {"long", DType::kInt64},
      {"longint", DType::kInt64},       {"int64", DType::kInt64},
@@ -64,9 +63,45 @@ constexpr std::array<TypeName, 38> kTypes = {
      {"uint8t", DType::kUint8},        {"unsignedchar", DType::kUint8},
      {"char", DType::kInt8},           {"signedchar", DType::kInt8},
      {"int8", DType::kInt8},           {"int8t", DType::kInt8},
-     {"bool", DType::kBool},           {"float8e4m3fn", DType::kFp8},
-     {"float8e5m2", DType::kFp8},      {"c10float8e4m3fn", DType::kFp8},
-     {"c10float8e5m2", DType::kFp8},   {"fp8", DType::kFp8}}};
+     {"bool", DType::kBool},           {"uint64t", DType::kUint64},
+     {"uint32t", DType::kUint32},      {"fp8", DType::kFp8}}};
+
+struct TypeWidth {
+  std::string_view name;
+  int bytes;
+};
+// Types without a DType.
+constexpr std::array<TypeWidth, 17> kOtherTypes = {{{"short", 2},
+                                                    {"int16", 2},
+                                                    {"int16t", 2},
+                                                    {"uint16", 2},
+                                                    {"uint16t", 2},
+                                                    {"shortint", 2},
+                                                    {"unsignedshort", 2},
+                                                    {"complexhalf", 4},
+                                                    {"complex32", 4},
+                                                    {"complexfloat", 8},
+                                                    {"complex64", 8},
+                                                    {"complexdouble", 16},
+                                                    {"complex128", 16},
+                                                    {"qint8", 1},
+                                                    {"quint8", 1},
+                                                    {"qint32", 4},
+                                                    {"bits8", 1}}};
+
+// Lower case letters and digits of the type's own name: "torch.float16", "c10::Half" and
+// "Tensor(float)" are "float16", "half" and "float".
+std::string type_letters(std::string_view name) {
+  if (name.starts_with("torch.")) name.remove_prefix(6);
+  if (const size_t open = name.find("Tensor("); open != std::string_view::npos) {
+    name.remove_prefix(open + 7);
+    name = name.substr(0, name.find(')'));
+  }
+  if (name.size() > 32) return {};
+  std::string letters = letters_of(name);
+  if (letters.starts_with("c10")) letters.erase(0, 3);
+  return letters;
+}
 
 }  // namespace
 
@@ -79,10 +114,17 @@ std::optional<Collective> collective_of(std::string_view name) {
 }
 
 bool is_nccl_kernel(std::string_view kernel) {
-  return kernel.starts_with("ncclKernel") || kernel.starts_with("ncclDevKernel") ||
-         kernel.starts_with("ncclSymkDevKernel") || kernel.starts_with("ncclSymDevKernel") ||
-         kernel.starts_with("rcclGenericKernel") || kernel.starts_with("void nccl") ||
-         (kernel.starts_with("nccl") && kernel.find("Kernel") != std::string_view::npos);
+  if (kernel.starts_with("void ")) {
+    kernel.remove_prefix(5);
+    if (kernel.starts_with("nccl")) return true;
+  } else if (kernel.starts_with("_Z")) {
+    kernel.remove_prefix(2);
+    while (!kernel.empty() && kernel.front() >= '0' && kernel.front() <= '9')
+      kernel.remove_prefix(1);
+  }
+  return (kernel.starts_with("nccl") || kernel.starts_with("rccl") ||
+          kernel.starts_with("msccl")) &&
+         kernel.find("Kernel") != std::string_view::npos;
 }
 
 std::optional<Collective> collective_of_kernel(std::string_view kernel) {
@@ -90,17 +132,22 @@ std::optional<Collective> collective_of_kernel(std::string_view kernel) {
 }
 
 DType dtype_of(std::string_view name) {
-  if (name.starts_with("torch.")) name.remove_prefix(6);
-  if (const size_t open = name.find("Tensor("); open != std::string_view::npos) {
-    name.remove_prefix(open + 7);
-    name = name.substr(0, name.find(')'));
-  }
-  if (name.size() > 32) return DType::kUnknown;
-  const std::string letters = letters_of(name);
+  const std::string letters = type_letters(name);
+  // Float8_e4m3fn, Float8_e5m2fnuz, ...: all are one byte.
+  if (letters.starts_with("float8")) return DType::kFp8;
   for (const TypeName& t : kTypes) {
     if (t.name == letters) return t.dtype;
   }
   return DType::kUnknown;
+}
+
+int element_bytes(std::string_view name) {
+  if (const DType dtype = dtype_of(name); dtype != DType::kUnknown) return size_of(dtype);
+  const std::string letters = type_letters(name);
+  for (const TypeWidth& t : kOtherTypes) {
+    if (t.name == letters) return t.bytes;
+  }
+  return 0;
 }
 
 bool is_reducing(Collective collective) {

@@ -13,7 +13,8 @@ namespace rehearse::traces {
 // "allreduce", "_allgather_base", "nccl:all_to_all", "ALLTOALLV", "send 0->3", ...
 [[nodiscard]] std::optional<Collective> collective_of(std::string_view name);
 
-// True for the device kernels of NCCL and RCCL ("ncclDevKernel_...", "ncclKernel_...", "rccl...").
+// True for the device kernels of NCCL and RCCL ("ncclDevKernel_...", "ncclKernel_...", "rccl...",
+// "mscclKernel..."), mangled ("_Z29ncclDevKernel_...") and as templates ("void rccl...") too.
 [[nodiscard]] bool is_nccl_kernel(std::string_view kernel);
 // What such a kernel's name says: nothing for generic kernels, kAllToAll for SendRecv (its usual
 // use).
@@ -21,6 +22,9 @@ namespace rehearse::traces {
 
 // "Float", "c10::BFloat16", "long int", "Tensor(float)", "torch.float16", ...; kUnknown otherwise.
 [[nodiscard]] DType dtype_of(std::string_view name);
+// Bytes of one element of the type so called, also of types that no collective of NCCL has (16-bit
+// integers, complex and quantised numbers), which frameworks send as others; 0 when not known.
+[[nodiscard]] int element_bytes(std::string_view name);
 
 // True for those that combine values, which NCCL nearly always does by summing.
 [[nodiscard]] bool is_reducing(Collective collective);

@@ -72,6 +72,7 @@ void Inspector::Impl::add_operations(const RankTrace& rank, Interval window) {
   const Operations& ops = rank.ops;
   IntervalUnion compute, communication;
   RankTimes times{.rank = rank.rank, .host = rank.host, .gpu_model = rank.gpu_model};
+  uint64_t last_group = 0;
   for (size_t i = 0; i < ops.size(); ++i) {
     const bool counts = starts_in(ops.start[i], window);
     const OpKind kind = ops.kind[i];
@@ -84,7 +85,11 @@ void Inspector::Impl::add_operations(const RankTrace& rank, Interval window) {
     if (rank.lanes[ops.lane[i]].kind != LaneKind::kStream) continue;
     const Nanos end = ops.start[i] + ops.duration[i];
     if (kind == OpKind::kCall) {
-      out.nccl_kernels += counts ? 1 : 0;
+      // One kernel does all calls of a group; they stand one behind the other.
+      const Call* const call = ops.call(i);
+      const uint64_t group = call != nullptr ? call->group : 0;
+      out.nccl_kernels += counts && (group == 0 || group != last_group) ? 1 : 0;
+      last_group = group;
       communication.add(ops.start[i], end);
     } else if (kind == OpKind::kKernel || kind == OpKind::kCopy || kind == OpKind::kMemset) {
       compute.add(ops.start[i], end);

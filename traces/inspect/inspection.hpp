@@ -111,7 +111,7 @@ struct Inspection {
   uint64_t operations = 0;
   uint64_t collectives = 0;     // distinct (communicator, sequence)
   uint64_t point_to_point = 0;  // pairs of send and receive, or halves whose peer is not recorded
-  uint64_t nccl_kernels = 0;    // calls on streams
+  uint64_t nccl_kernels = 0;    // on streams; one does all calls of a group
   uint64_t edges = 0, inferred_edges = 0;  // of the programs of its ranks
   std::array<uint64_t, kOpKinds> by_kind{};
   StepTimes steps;

@@ -23,7 +23,7 @@ constexpr size_t kMostWaiting = 64 << 20;
 // "ncclFloat32", "ncclBfloat16", "ncclFloat8e4m3".
 DType nccl_dtype(std::string_view name) {
   if (name.starts_with("nccl")) name.remove_prefix(4);
-  return name.starts_with("Float8") ? DType::kFp8 : dtype_of(name);
+  return dtype_of(name);
 }
 
 Bytes bounded(uint64_t bytes) {

@@ -58,11 +58,6 @@ std::optional<RankId> rank_of(std::string_view name) {
 
 }  // namespace
 
-int bytes_of_type(std::string_view dtype) {
-  if (dtype == "int16" || dtype == "uint16") return 2;  // the model has no name for these
-  return size_of(dtype_of(dtype));
-}
-
 std::optional<int64_t> elements_of(std::string_view shape) {
   if (shape.size() < 2 || shape.front() != '[' || shape.back() != ']') return std::nullopt;
   int64_t product = 1;
@@ -198,7 +193,7 @@ void Timeline::close_call(Row& row, const Event& event, const Place& place) {
   TensorCall& call = *row.call;
   if (!row.moved) call.end = *event.time;
   call.dtype = dtype_of(event.dtype);
-  const int width = bytes_of_type(event.dtype);
+  const int width = element_bytes(event.dtype);
   const auto elements = event.shape.empty() ? std::nullopt : elements_of(event.shape);
   if (!event.dtype.empty() && width == 0) {
     findings_.add("unknown-dtype", Severity::kWarning,

@@ -52,8 +52,6 @@ struct TensorCall {
   std::vector<Ready> ready;
 };
 
-// Bytes of one element of a Horovod type ("float16"); 0: not known.
-[[nodiscard]] int bytes_of_type(std::string_view dtype);
 // Elements of "[3, 4]"; 1 for "[]"; nothing when it is no shape.
 [[nodiscard]] std::optional<int64_t> elements_of(std::string_view shape);
 

@@ -207,6 +207,11 @@ void Builder::instant(const Event& e, const Element& element) {
     return note("event-without-phase", Severity::kDataLoss, element,
                 "events without ph are left out");
   }
+  if (e.phase == 'B' || e.phase == 'E') {
+    return note("begin-end-events", Severity::kDataLoss, element,
+                "operations written as a begin and an end are left out; write them as complete "
+                "events (ph X)");
+  }
   note("unused-phase", Severity::kInfo, element,
        "only complete events (ph X), memory marks and metadata are used");
 }

@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kLookBack = 16;  // spans that may have begun since the one that encloses
 constexpr int64_t kMostMembers = 1 << 20;
+constexpr size_t kMostCollected = 8192;  // sends and receives of one group
 
 // "[0, 1, 2]" whole, or nothing ("[0, 1, ...]" is cut by the profiler at 30 entries).
 std::vector<RankId> parse_ranks(std::string_view text) {
@@ -111,8 +112,7 @@ void derive_sizes(Call& call, Bytes in, Bytes out, int64_t ranks) {
   call.bytes_out = out;
 }
 
-Bytes bytes_of(int64_t elements, DType dtype) {
-  const int size = size_of(dtype);
+Bytes bytes_of(int64_t elements, int size) {
   Bytes bytes = 0;
   if (elements < 0 || size == 0 || __builtin_mul_overflow(elements, int64_t{size}, &bytes))
     return -1;
@@ -141,6 +141,7 @@ void CallFacts::complete(const CallFacts& o) {
     elements_in = o.elements_in;
     elements_out = o.elements_out;
     dtype = o.dtype;
+    element_bytes = o.element_bytes;
     dtype_unknown = o.dtype_unknown;
   }
   if (group.empty() && ranks.empty() && group_size < 0) {
@@ -171,7 +172,8 @@ CallFacts facts_of(const Event& event) {
     type = a.shape_type;
   }
   f.dtype = dtype_of(type);
-  f.dtype_unknown = !type.empty() && f.dtype == DType::kUnknown;
+  f.element_bytes = element_bytes(type);
+  f.dtype_unknown = !type.empty() && f.element_bytes == 0;
   f.group = a.group;
   f.description = a.group_description;
   f.ranks = a.ranks;
@@ -202,64 +204,87 @@ std::vector<int64_t> Communication::correlations(const Operations& ops) const {
   return out;
 }
 
+// Spans of a lane by time.
+void Communication::sort_spans() {
+  std::stable_sort(spans_.begin(), spans_.end(), [](const Span& a, const Span& b) {
+    return a.lane != b.lane ? a.lane < b.lane : a.start < b.start;
+  });
+}
+
+// Behind the last span of that lane that began at `launch` or before.
+std::vector<Communication::Span>::iterator Communication::behind(const Launch& launch) {
+  return std::upper_bound(spans_.begin(), spans_.end(), std::pair(launch.lane, launch.start),
+                          [](const auto& key, const Span& span) {
+                            return key.first != span.lane ? key.first < span.lane
+                                                          : key.second < span.start;
+                          });
+}
+
+// What host spans tell of a kernel: those that hold its launch, and the one of its external id.
+void Communication::complete(Kernel& kernel, const Launch* launch,
+                             const std::unordered_map<int64_t, Span*>& by_external) {
+  if (launch != nullptr) {
+    auto s = behind(*launch);
+    for (size_t i = 0; i < kLookBack && s != spans_.begin(); ++i) {
+      --s;
+      if (s->lane != launch->lane) break;
+      if (s->end < launch->start) continue;
+      s->launches = true;
+      kernel.facts.complete(s->facts);
+    }
+  }
+  if (const auto s = by_external.find(kernel.external); s != by_external.end()) {
+    s->second->launches = true;
+    kernel.facts.complete(s->second->facts);
+  }
+}
+
+// Sends and receives that were collected and launched together: those before the launch that launched nothing
+// themselves, back to the last that did.
+std::vector<CallFacts> Communication::collected(const Launch& launch) {
+  std::vector<CallFacts> found;
+  for (auto s = behind(launch); s != spans_.begin();) {
+    --s;
+    if (s->lane != launch.lane || found.size() >= kMostCollected) break;
+    if (s->end >= launch.start) continue;
+    if (s->launches) break;
+    const auto c = s->facts.collective;
+    const bool message = (c == Collective::kSend && s->facts.destination >= 0) ||
+                         (c == Collective::kRecv && s->facts.source >= 0);
+    if (!message) continue;
+    s->launches = true;
+    found.push_back(s->facts);
+  }
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
 void Communication::attach(RankPart& part, const Metadata& metadata,
                            const std::unordered_map<int64_t, Launch>& launches,
                            const Strings& strings, const std::string& where, Findings& findings) {
   Operations& ops = part.trace.ops;
   Groups groups(metadata, part.communicators);
-  std::stable_sort(spans_.begin(), spans_.end(), [](const Span& a, const Span& b) {
-    return a.lane != b.lane ? a.lane < b.lane : a.start < b.start;
-  });
-  std::unordered_map<int64_t, const Span*> by_external;
-  for (const Span& s : spans_) {
+  sort_spans();
+  std::unordered_map<int64_t, Span*> by_external;
+  for (Span& s : spans_) {
     if (s.external >= 0) by_external.emplace(s.external, &s);
   }
   part.launched.assign(ops.calls.size(), 0);
   part.recorded_sequence.assign(ops.calls.size(), -1);
   part.sized.assign(ops.calls.size(), false);
-  for (Kernel& k : kernels_) {
-    CallFacts facts = std::move(k.facts);
-    const auto launch = launches.find(ops.correlation[k.op]);
-    part.launched[k.call] = ops.start[k.op];
-    if (launch != launches.end()) {
-      part.launched[k.call] = launch->second.start;
-      const auto [lane, at] = launch->second;
-      auto s = std::upper_bound(
-          spans_.begin(), spans_.end(), std::pair(lane, at), [](const auto& key, const Span& span) {
-            return key.first != span.lane ? key.first < span.lane : key.second < span.start;
-          });
-      for (size_t i = 0; i < kLookBack && s != spans_.begin(); ++i) {
-        --s;
-        if (s->lane != lane) break;
-        if (s->end >= at) facts.complete(s->facts);
-      }
-    }
-    if (const auto s = by_external.find(k.external); s != by_external.end()) {
-      facts.complete(s->second->facts);
-    }
-    const std::string& name = strings.at(ops.name[k.op]);
-    Call& call = ops.calls[k.call];
-    const auto by_name = collective_of_kernel(name);
-    if (facts.collective) {
-      call.collective = *facts.collective;
-    } else if (by_name) {
-      call.collective = *by_name;
-      if (*by_name == Collective::kAllToAll && name.find("SendRecv") != std::string::npos) {
-        findings.add(
-            "sendrecv-assumed-all-to-all", Severity::kWarning, where,
-            "the trace does not tell what these send/receive kernels do; add the execution "
-            "trace of the same rank");
-      }
-    } else {
-      findings.add("collective-unknown", Severity::kWarning, where + ": " + name,
-                   "taken as all-reduce; add the execution trace of the same rank");
-    }
+  const auto launch_of = [&](const Kernel& k) {
+    const auto found = launches.find(ops.correlation[k.op]);
+    return found == launches.end() ? nullptr : &found->second;
+  };
+  const auto fill = [&](uint32_t index, CallFacts facts, const std::string& name) {
+    Call& call = ops.calls[index];
+    if (facts.collective) call.collective = *facts.collective;
     call.dtype = facts.dtype;
     if (is_reducing(call.collective)) call.reduction = Reduction::kSum;
     call.communicator = groups.of(facts);
     const Communicator& group = part.communicators[call.communicator];
     call.peer = peer_of(facts, call.collective, group);
-    part.recorded_sequence[k.call] = facts.sequence;
+    part.recorded_sequence[index] = facts.sequence;
     if (facts.dtype_unknown) {
       findings.add("unknown-dtype", Severity::kWarning, where + ": " + name,
                    "the bytes of these collectives are not known");
@@ -267,10 +292,54 @@ void Communication::attach(RankPart& part, const Metadata& metadata,
     int64_t ranks = static_cast<int64_t>(group.members.size());
     if (ranks == 0)
       ranks = facts.group_size > 0 ? facts.group_size : metadata.world_size.value_or(1);
-    const Bytes in = bytes_of(facts.elements_in, facts.dtype);
-    const Bytes out = bytes_of(facts.elements_out, facts.dtype);
+    const Bytes in = bytes_of(facts.elements_in, facts.element_bytes);
+    const Bytes out = bytes_of(facts.elements_out, facts.element_bytes);
     derive_sizes(call, in, out, ranks);
-    part.sized[k.call] = in >= 0 || out >= 0;
+    part.sized[index] = in >= 0 || out >= 0;
+  };
+  for (Kernel& k : kernels_) complete(k, launch_of(k), by_external);
+  uint64_t group_number = 0;
+  for (Kernel& k : kernels_) {
+    const Launch* const launch = launch_of(k);
+    const Nanos launched = launch != nullptr ? launch->start : ops.start[k.op];
+    part.launched[k.call] = launched;
+    const std::string& name = strings.at(ops.name[k.op]);
+    if (!k.facts.collective) {
+      const auto by_name = collective_of_kernel(name);
+      const bool exchange =
+          by_name == Collective::kAllToAll && name.find("SendRecv") != std::string::npos;
+      std::vector<CallFacts> messages;
+      if (exchange && launch != nullptr) messages = collected(*launch);
+      if (!messages.empty()) {
+        const uint64_t group = messages.size() > 1 ? ++group_number : 0;
+        for (size_t i = 0; i < messages.size(); ++i) {
+          uint32_t index = k.call;
+          if (i > 0) {
+            index = static_cast<uint32_t>(ops.calls.size());
+            ops.add_call(ops.lane[k.op], ops.name[k.op], ops.start[k.op], ops.duration[k.op],
+                         ops.correlation[k.op], Call{});
+            part.launched.push_back(launched);
+            part.recorded_sequence.push_back(-1);
+            part.sized.push_back(false);
+          }
+          messages[i].complete(k.facts);
+          fill(index, std::move(messages[i]), name);
+          ops.calls[index].group = group;
+        }
+        continue;
+      }
+      if (by_name) ops.calls[k.call].collective = *by_name;
+      if (exchange) {
+        findings.add(
+            "sendrecv-assumed-all-to-all", Severity::kWarning, where,
+            "the trace does not tell what these send/receive kernels do; add the execution "
+            "trace of the same rank");
+      } else if (!by_name) {
+        findings.add("collective-unknown", Severity::kWarning, where + ": " + name,
+                     "taken as all-reduce; add the execution trace of the same rank");
+      }
+    }
+    fill(k.call, std::move(k.facts), name);
   }
   spans_.clear();
   kernels_.clear();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives the collectives of a rank their arguments. New traces have them on the kernel; older ones
 // on the host operation (record_param_comms, or its "nccl:..." annotation) whose span holds the
-// launch; the oldest nowhere. Also the communicators they run on.
+// launch; the oldest nowhere. Sends and receives that were collected and launched as one kernel
+// become a call each, of one group. Also the communicators they run on.
 #pragma once
 
 #include <optional>
@@ -20,7 +21,8 @@ namespace rehearse::traces::kineto {
 struct CallFacts {
   std::optional<Collective> collective;
   DType dtype = DType::kUnknown;
-  bool dtype_unknown = false;  // there is one, but nobody knows it
+  int element_bytes = 0;       // also of types that have no DType
+  bool dtype_unknown = false;  // there is one, but nobody knows how wide it is
   int64_t elements_in = -1, elements_out = -1;
   std::string group, description, ranks;
   int64_t group_size = -1, rank_start = -1, rank_stride = -1;
@@ -56,6 +58,7 @@ class Communication {
     Nanos start = 0, end = 0;
     int64_t external = -1;
     CallFacts facts;
+    bool launches = false;  // a kernel that was found
   };
   struct Kernel {
     size_t op = 0;
@@ -63,6 +66,12 @@ class Communication {
     int64_t external = -1;
     CallFacts facts;
   };
+  void sort_spans();
+  [[nodiscard]] std::vector<Span>::iterator behind(const Launch& launch);
+  void complete(Kernel& kernel, const Launch* launch,
+                const std::unordered_map<int64_t, Span*>& by_external);
+  [[nodiscard]] std::vector<CallFacts> collected(const Launch& launch);
+
   std::vector<Span> spans_;
   std::vector<Kernel> kernels_;
 };

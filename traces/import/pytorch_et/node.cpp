@@ -83,7 +83,7 @@ Attributes attributes_of(const dom::element& node) {
 
 void apply(const Attributes& a, CallSizes::Row& row) {
   const DType dtype = dtype_of(a.dtype);
-  const int64_t width = size_of(dtype);
+  const int64_t width = element_bytes(a.dtype);
   if (dtype != DType::kUnknown) row.dtype = dtype;
   if (a.in >= 0 && width > 0 && a.in < kMostBytes / width) row.bytes_in = a.in * width;
   if (a.out >= 0 && width > 0 && a.out < kMostBytes / width) row.bytes_out = a.out * width;
