@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
+#include <random>
+#include <utility>
 
 #include "tests/traces/import_samples.hpp"
+#include "traces/import/json_scan.hpp"
 #include "traces/import/json_stream.hpp"
 #include "traces/import/kineto/decimal.hpp"
 #include "traces/import/names.hpp"
@@ -189,4 +192,37 @@ TEST_CASE("elements are found across any block boundary", "[import][json]") {
   }
   CHECK(seen == 400);
   CHECK(stream.members() == R"({"before":{"a": [1, 2]},"behind":"x]"})");
+}
+
+TEST_CASE("the end of a JSON value is found as reading byte by byte finds it", "[import]") {
+  const auto plainly = [](const std::string& text) -> std::ptrdiff_t {
+    uint32_t depth = 0;
+    bool in_string = false, escaped = false;
+    for (size_t i = 0; i < text.size(); ++i) {
+      const char c = text[i];
+      const bool taken = std::exchange(escaped, c == '\\' && !escaped);
+      if (c == '"' && !taken) in_string = !in_string;
+      if (in_string) continue;
+      if (c == '{' || c == '[') ++depth;
+      if ((c == '}' || c == ']') && --depth == 0) return static_cast<std::ptrdiff_t>(i + 1);
+    }
+    return -1;
+  };
+  std::mt19937_64 random(5);
+  constexpr std::string_view kLetters = "{}[]\"\\x, :";
+  for (int round = 0; round < 20'000; ++round) {
+    std::string text = "{";
+    for (size_t n = random() % 300; n > 0; --n) {
+      text += random() % 3 != 0 ? 'x' : kLetters[random() % kLetters.size()];
+    }
+    // Read in two pieces; what stands behind the end must not count.
+    const size_t cut = random() % (text.size() + 1);
+    const std::string padded = text + std::string(kScanPadding, '}');
+    const char* const begin = padded.data();
+    ScanState state;
+    const char* end = scan_value(begin, begin + cut, state);
+    if (end == nullptr) end = scan_value(begin + cut, begin + text.size(), state);
+    INFO(text << " cut at " << cut);
+    REQUIRE((end == nullptr ? -1 : end - begin) == plainly(text));
+  }
 }
