@@ -212,7 +212,7 @@ class Sweep {
     };
     RH_TRY(const auto order, search(plan_, budget, seed, evaluate));
     (void)order;
-    return show(rows);
+    return publish(rows);
   }
 
   Result<int> submit(const ArrayJob& job, uint32_t again) {
@@ -238,9 +238,7 @@ class Sweep {
   }
 
   Result<int> publish(const std::map<size_t, Row>& rows) {
-    std::vector<Row> in_order;
-    for (const auto& [_, row] : rows) in_order.push_back(row);
-    if (auto written = store_.publish(plan_, in_order, goal_); !written) {
+    if (auto written = store_.publish(plan_, rows, goal_); !written) {
       return tl::unexpected(std::move(written).error());
     }
     return show(rows);

@@ -2,16 +2,17 @@
 #include "cli/study/search.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <set>
 
 #include "base/random.hpp"
+#include "cli/study/surrogate.hpp"
 
 namespace rehearse::cli {
 namespace {
 
-constexpr size_t kInVain = 3;
+// Bounds of the work between points: a guess from more would take longer than simulating some of them.
+constexpr size_t kMostKnown = 256, kMostCandidates = 2048, kMostAtOnce = 64;
+constexpr size_t kRounds = 32;  // at least so often a guess is made anew, budget permitting
 
 class Search {
  public:
@@ -24,22 +25,17 @@ class Search {
   }
 
   Result<std::vector<size_t>> run() {
-    if (auto done = ask(spread(std::max(plan_.axes.size() + 1, budget_ / 4))); !done) {
+    const size_t first = std::min(plan_.axes.size() + 1, budget_ / 3);
+    if (auto done = ask(spread(std::max<size_t>(2, first))); !done) {
       return tl::unexpected(std::move(done).error());
     }
-    size_t in_vain = 0;  // promising points in a row that were no better
+    const size_t at_once = std::clamp<size_t>(budget_ / kRounds, 1, kMostAtOnce);
     while (order_.size() < budget_) {
-      const double before = least_cost();
-      std::vector<size_t> next;
-      if (in_vain < kInVain) next = promising();
-      const bool tried = !next.empty();
-      if (!tried) {
-        if (const std::optional<size_t> from = next_start()) next = neighbours(*from);
-      }
-      // Everything known is explored: look somewhere else.
-      if (!tried && next.empty() && explored_.size() >= feasible()) next = spread(1);
+      const bool blind =
+          std::ranges::none_of(costs_, [](const auto& k) { return k.second.has_value(); });
+      auto next =
+          blind ? spread(at_once) : most_promising(plan_, best_known(), candidates(), at_once);
       if (auto done = ask(std::move(next)); !done) return tl::unexpected(std::move(done).error());
-      in_vain = tried && !(least_cost() < before) ? in_vain + 1 : 0;
     }
     return order_;
   }
@@ -48,93 +44,71 @@ class Search {
   // Points not asked for yet, each axis cut into as many parts as there are points and every part
   // used once, as far as the conditions of the study allow.
   std::vector<size_t> spread(size_t count) {
-    std::vector<size_t> out;
+    count = std::min(count, plan_.points.size() - costs_.size());
     std::vector<std::vector<uint32_t>> columns;
     for (const StudyAxis& axis : plan_.axes) {
       std::vector<uint32_t> column;
       for (size_t i = 0; i < count; ++i) {
-        column.push_back(static_cast<uint32_t>(i * axis.values.size() / count));
+        const double place = static_cast<double>(i) + random_.uniform();
+        column.push_back(static_cast<uint32_t>(place * static_cast<double>(axis.values.size()) /
+                                               static_cast<double>(count)));
       }
       for (size_t i = column.size(); i > 1; --i) {
         std::swap(column[i - 1], column[random_.below(i)]);
       }
       columns.push_back(std::move(column));
     }
+    std::vector<size_t> out;
     std::set<size_t> chosen;
+    const auto taken = [&](size_t p) { return costs_.contains(p) || chosen.contains(p); };
     for (size_t i = 0; i < count; ++i) {
       std::vector<uint32_t> at;
       for (const auto& column : columns) at.push_back(column[i]);
       const auto it = where_.find(at);
-      size_t point = it == where_.end() ? plan_.points.size() : it->second;
-      if (point == plan_.points.size() || costs_.contains(point) || chosen.contains(point)) {
-        point = random_.below(plan_.points.size());
-        while (costs_.contains(point) || chosen.contains(point)) {
-          point = (point + 1) % plan_.points.size();
-        }
-      }
+      size_t point = it == where_.end() ? random_.below(plan_.points.size()) : it->second;
+      if (taken(point)) point = random_.below(plan_.points.size());
+      while (taken(point)) point = (point + 1) % plan_.points.size();
       chosen.insert(point);
       out.push_back(point);
-      if (costs_.size() + chosen.size() >= plan_.points.size()) break;
     }
     return out;
   }
 
-  [[nodiscard]] double least_cost() const {
-    double least = std::numeric_limits<double>::infinity();
-    for (const auto& [point, cost] : costs_) least = std::min(least, cost.value_or(least));
-    return least;
+  // What the guess is made from: all, or the best.
+  [[nodiscard]] std::vector<KnownPoint> best_known() const {
+    std::vector<KnownPoint> out;
+    for (const size_t point : order_) out.push_back({point, costs_.at(point)});
+    if (out.size() <= kMostKnown) return out;
+    std::ranges::stable_sort(out, [](const KnownPoint& a, const KnownPoint& b) {
+      return a.cost && (!b.cost || *a.cost < *b.cost);
+    });
+    out.resize(kMostKnown);
+    return out;
   }
 
-  [[nodiscard]] size_t feasible() const {
-    return static_cast<size_t>(std::count_if(costs_.begin(), costs_.end(),
-                                             [](const auto& known) { return known.second; }));
+  // Points not asked for yet: all, or the neighbours of the best one and as many others as there is room for.
+  std::vector<size_t> candidates() {
+    std::vector<size_t> out;
+    if (plan_.points.size() - order_.size() <= kMostCandidates) {
+      for (size_t p = 0; p < plan_.points.size(); ++p) {
+        if (!costs_.contains(p)) out.push_back(p);
+      }
+      return out;
+    }
+    std::set<size_t> chosen;
+    for (const size_t point : neighbours(best())) chosen.insert(point);
+    while (chosen.size() < kMostCandidates) {
+      const size_t point = random_.below(plan_.points.size());
+      if (!costs_.contains(point)) chosen.insert(point);
+    }
+    return {chosen.begin(), chosen.end()};
   }
 
-  // The point not asked for yet that would be best if axes acted each for itself: the sum over axes of the mean cost
-  // of the points known with its value there. A value that nobody has tried counts as the best of its axis.
-  std::vector<size_t> promising() const {
-    std::vector<std::vector<double>> effect;
-    for (size_t a = 0; a < plan_.axes.size(); ++a) {
-      const size_t size = plan_.axes[a].values.size();
-      std::vector<double> sum(size, 0), count(size, 0);
-      for (const auto& [point, cost] : costs_) {
-        if (!cost) continue;
-        sum[plan_.points[point][a]] += *cost;
-        ++count[plan_.points[point][a]];
-      }
-      double best = std::numeric_limits<double>::infinity();
-      for (size_t v = 0; v < size; ++v) {
-        if (count[v] > 0) best = std::min(best, sum[v] /= count[v]);
-      }
-      if (!std::isfinite(best)) return {};  // nothing feasible is known
-      for (size_t v = 0; v < size; ++v) {
-        if (count[v] == 0) sum[v] = best;
-      }
-      effect.push_back(std::move(sum));
-    }
-    std::optional<size_t> best;
-    double least = std::numeric_limits<double>::infinity();
-    for (size_t p = 0; p < plan_.points.size(); ++p) {
-      if (costs_.contains(p)) continue;
-      double cost = 0;
-      for (size_t a = 0; a < effect.size(); ++a) cost += effect[a][plan_.points[p][a]];
-      if (cost < least) {
-        least = cost;
-        best = p;
-      }
-    }
-    return best ? std::vector<size_t>{*best} : std::vector<size_t>{};
-  }
-
-  // The best point whose neighbours were not all looked at.
-  std::optional<size_t> next_start() {
-    std::optional<size_t> best;
-    for (const size_t point : order_) {
-      if (!costs_[point] || explored_.contains(point)) continue;
-      if (!best || *costs_[point] < *costs_[*best]) best = point;
-    }
-    if (best) explored_.insert(*best);
-    return best;
+  [[nodiscard]] size_t best() const {
+    return *std::ranges::min_element(order_, [&](size_t a, size_t b) {
+      const auto &x = costs_.at(a), &y = costs_.at(b);
+      return x && (!y || *x < *y);
+    });
   }
 
   std::vector<size_t> neighbours(size_t point) const {
@@ -174,7 +148,6 @@ class Search {
   const Evaluate& evaluate_;
   std::map<std::vector<uint32_t>, size_t> where_;
   std::map<size_t, std::optional<double>> costs_;
-  std::set<size_t> explored_;
   std::vector<size_t> order_;
 };
 

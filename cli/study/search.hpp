@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds a good point of a study without computing all of them: points spread over the space first, then
-// those that would be best if axes acted each for itself, as long as they are, then the neighbours along each axis of
-// the best one whose neighbours are not known, and so on in turn. Deterministic for a seed.
+// Finds a good point of a study without computing all of them: points spread over the space first, then those
+// that a guess from all known ones expects to be better than the best (cli/study/surrogate.hpp).
+// Deterministic for a seed.
 #pragma once
 
 #include <cstdint>

@@ -50,17 +50,16 @@ std::optional<Row> read_row(const fs::path& path) {
   return *row;
 }
 
-std::string csv_of(const Plan& plan, const std::vector<Row>& rows, const Goal& goal) {
+std::string csv_of(const Plan& plan, const std::map<size_t, Row>& rows, const Goal& goal) {
   std::string out = "point";
   for (const std::string& column : plan.columns()) out += "," + csv_cell(column);
   out += ",verdict,symptom";
   for (const std::string& metric : metric_names()) out += "," + metric;
   const bool ranges =
-      std::ranges::any_of(rows, [](const Row& row) { return row.range.has_value(); });
+      std::ranges::any_of(rows, [](const auto& item) { return item.second.range.has_value(); });
   if (ranges) out += ",step_time_low_ns,step_time_high_ns";
   out += ",feasible,failed\n";
-  for (size_t p = 0; p < rows.size(); ++p) {
-    const Row& row = rows[p];
+  for (const auto& [p, row] : rows) {
     out += std::to_string(p);
     for (const std::string& label : plan.labels(p)) out += "," + csv_cell(label);
     out += "," + row.verdict + "," + row.symptom;
@@ -75,10 +74,10 @@ std::string csv_of(const Plan& plan, const std::vector<Row>& rows, const Goal& g
   return out;
 }
 
-std::string lines_of(const Plan& plan, const std::vector<Row>& rows, const Goal& goal) {
+std::string lines_of(const Plan& plan, const std::map<size_t, Row>& rows, const Goal& goal) {
   std::string out;
   const std::vector<std::string> columns = plan.columns();
-  for (size_t p = 0; p < rows.size(); ++p) {
+  for (const auto& [p, row] : rows) {
     Json axes = Json::object(), edits = Json::array();
     const std::vector<std::string> labels = plan.labels(p);
     for (size_t c = 0; c < columns.size(); ++c) axes[columns[c]] = labels[c];
@@ -86,8 +85,8 @@ std::string lines_of(const Plan& plan, const std::vector<Row>& rows, const Goal&
       edits.push_back({"written", path + "=" + value});
     for (const auto& [option, value] : plan.edits(p)) edits.push_back({option, value});
     Json line{{"point", p}, {"axes", axes}};
-    line.update(row_json(rows[p]));
-    line["feasible"] = goal.feasible(rows[p]);
+    line.update(row_json(row));
+    line["feasible"] = goal.feasible(row);
     line["edits"] = edits;
     out += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
@@ -144,7 +143,7 @@ Result<void> Store::put_lost(const std::string& id, const Row& row) const {
                     Overwrite::kReplace);
 }
 
-Result<void> Store::publish(const Plan& plan, const std::vector<Row>& rows,
+Result<void> Store::publish(const Plan& plan, const std::map<size_t, Row>& rows,
                             const Goal& goal) const {
   if (auto written =
           write_file(folder_ / "results.jsonl", lines_of(plan, rows, goal), Overwrite::kReplace);

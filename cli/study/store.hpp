@@ -9,6 +9,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,8 +37,8 @@ class Store {
   [[nodiscard]] std::optional<Row> find_lost(const std::string& id) const;
   [[nodiscard]] Result<void> put(const std::string& id, const Row& row) const;
   [[nodiscard]] Result<void> put_lost(const std::string& id, const Row& row) const;
-  // results.csv and results.jsonl of all points, in order.
-  [[nodiscard]] Result<void> publish(const Plan& plan, const std::vector<Row>& rows,
+  // results.csv and results.jsonl of these points, by their number in the plan.
+  [[nodiscard]] Result<void> publish(const Plan& plan, const std::map<size_t, Row>& rows,
                                      const Goal& goal) const;
 
  private:

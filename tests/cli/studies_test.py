@@ -72,22 +72,57 @@ class Studies(unittest.TestCase):
         for mtbf, every in best.items():
             self.assertNotIn(every, (intervals[0], intervals[-1]), mtbf)
 
-    def test_search_beats_random(self):
-        for study, metric in (("nics-per-node", "step_time_ns"), ("checkpoint-interval", "useful_step_ns")):
-            with tempfile.TemporaryDirectory() as folder:  # one folder: every point is computed once
-                def best(*options):
-                    done = subprocess.run([PROGRAM, "sweep", study, "-o", folder, "--json", "--top", "1000", *options],
-                                          capture_output=True, text=True, timeout=600)
-                    self.assertEqual(done.returncode, 0, done.stderr)
-                    return [row[metric] for row in json.loads(done.stdout)["best"]]
-                costs = sorted(best())
-                budget = len(costs) // 2
-                found = [min(best("--search", "--budget", str(budget), "--seed", str(seed))) for seed in range(1, 9)]
-            # The expected best of as many points drawn at random.
-            drawn = sum(cost * math.comb(len(costs) - 1 - i, budget - 1) for i, cost in enumerate(costs)) / math.comb(len(costs), budget)
-            print(f"{study}: {budget} of {len(costs)} points: search {sum(found) / len(found):.0f} (mean of 8 seeds), "
-                  f"random {drawn:.0f}, best {costs[0]}")
-            self.assertLess(sum(found) / len(found), drawn, study)
+    def compare_search(self, study, metric, budget):
+        """--search against as many points at random, and against the finest even grid of as many points."""
+        with tempfile.TemporaryDirectory() as folder:  # one folder: every point is computed once
+            def swept(*options):
+                done = subprocess.run([PROGRAM, "sweep", study, "-o", folder, "--json", "--top", "1000", *options],
+                                      capture_output=True, text=True, timeout=3600)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                return json.loads(done.stdout)["best"]
+            rows = swept()
+            found = [swept("--search", "--budget", str(budget), "--seed", str(seed))[0][metric] for seed in range(1, 9)]
+        costs = sorted(row[metric] for row in rows)
+        # The expected best of as many points drawn at random.
+        drawn = sum(cost * math.comb(len(costs) - 1 - i, budget - 1) for i, cost in enumerate(costs)) / math.comb(len(costs), budget)
+        grid = min(row[metric] for row in self.even_grid(rows, budget))
+        mean = sum(found) / len(found)
+        print(f"{study}: {budget} of {len(costs)} points: search {mean:.0f} (mean of 8 seeds), "
+              f"random {drawn:.0f} (expected), grid {grid}, best {costs[0]}")
+        self.assertLess(mean, drawn, study)
+        self.assertLessEqual(mean, grid, study)
+        return rows
+
+    def even_grid(self, rows, budget):
+        """The rows of a grid within the budget: each axis at some of its values, its ends first, more on the coarsest."""
+        rows = sorted(rows, key=lambda row: row["point"])
+        values = {axis: list(dict.fromkeys(row["axes"][axis] for row in rows)) for axis in rows[0]["axes"]}
+        taken = {axis: 1 for axis in values}
+        while True:
+            finer = [axis for axis in values if taken[axis] < len(values[axis])
+                     and math.prod(taken.values()) // taken[axis] * (taken[axis] + 1) <= budget]
+            if not finer:
+                break
+            taken[min(finer, key=lambda axis: taken[axis] / len(values[axis]))] += 1
+        chosen = {}
+        for axis, all_of in values.items():
+            n, last = taken[axis], len(all_of) - 1
+            chosen[axis] = {all_of[last // 2]} if n == 1 else {all_of[round(i * last / (n - 1))] for i in range(n)}
+        return [row for row in rows if all(row["axes"][axis] in chosen[axis] for axis in chosen)]
+
+    def test_search_beats_random_and_grid(self):
+        self.compare_search("bucket-size", "step_time_ns", 6)
+        self.compare_search("nics-per-node", "step_time_ns", 6)
+        self.compare_search("checkpoint-interval", "useful_step_ns", 10)
+
+    def test_nccl_tuning_beats_random_and_grid(self):
+        rows = self.compare_search("nccl-tuning", "step_time_ns", 20)
+        best = lambda axis, value: min(row["step_time_ns"] for row in rows if row["axes"][axis] == value)
+        # One channel costs more than 5 % whatever the rest is, buckets of 100 MiB as much; eight do for everything.
+        least = min(row["step_time_ns"] for row in rows)
+        self.assertGreater(best("channels", "1"), 1.05 * least)
+        self.assertGreater(best("bucket", "100MiB"), 1.05 * least)
+        self.assertLess(best("channels", "8"), 1.001 * least)
 
     def test_nccl_algorithm(self):
         rows = self.rows("nccl-algorithm", "bucket", "algorithm", "protocol")

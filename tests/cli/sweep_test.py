@@ -102,6 +102,8 @@ class Sweep(unittest.TestCase):
     def test_search_stays_within_its_budget(self):
         done = self.sweep("-o", str(self.at / "searched"), "--search", "--budget", "5", "--json")
         self.assertEqual(json.loads(done.stdout)["computed"], 5)
+        self.assertEqual(len((self.at / "searched" / "results.csv").read_text().splitlines()), 1 + 5)
+        self.assertEqual(len((self.at / "searched" / "results.jsonl").read_text().splitlines()), 5)
 
     def test_wrong_shards_are_refused(self):
         for shard in ("3/3", "x", "1/0", "-1/2"):
