@@ -123,7 +123,8 @@ Result<int> run_report(Context& context) {
     return exit_code(context.print_stdout(Json{{"schema", "rehearse.report/1"},
                                                {"output", *context.output()},
                                                {"bytes", page.size()},
-                                               {"runs", runs}}));
+                                               {"runs", runs},
+                                               {"studies", report.studies.size()}}));
   }
   context.reporter().note(
       fmt::format("{}: {}", *context.output(), format_bytes(static_cast<Bytes>(page.size()))));
@@ -139,8 +140,9 @@ Verb report_verb() {
   verb.details =
       "INPUT is an outcome (run --json), or several to compare; the documents of diagnose --json "
       "and "
-      "fix --json after an outcome add causes and fixes, that of validate --json adds accuracy. Or "
-      "it "
+      "fix --json after an outcome add causes and fixes, that of validate --json adds accuracy, "
+      "that "
+      "of sweep --json a study: its best points, what matters, step time against GPUs. Or it "
       "is a scenario, which is simulated, diagnosed and repaired on the spot. The page is one file "
       "that opens offline in any browser.";
   verb.positionals = {
@@ -152,6 +154,8 @@ Verb report_verb() {
                    {"./rehearse report slow.json why.json -o slow.html", "both as a page"},
                    {"./rehearse run ddp-16 --json -o healthy.json", "the job as it should be"},
                    {"./rehearse report healthy.json slow.json -o compared.html", "side by side"},
+                   {"./rehearse sweep bucket-size -o buckets --json > buckets.json", "a study"},
+                   {"./rehearse report buckets.json -o buckets.html", "its pictures"},
                    {"./rehearse report ddp-16 --fault F21 -o hang.html",
                     "all in one: run, diagnose, fix, report"}};
   verb.run = run_report;

@@ -113,6 +113,8 @@ Result<Report> read_report(const std::vector<std::string>& paths) {
       run.file = path;
       run.name = unique_name(report, std::filesystem::path(path).stem().string());
       report.runs.push_back(std::move(run));
+    } else if (schema == "rehearse.sweep/1") {
+      report.studies.push_back(study_of(json));
     } else if (schema == "rehearse.validate/1") {
       add_checks(json, report);
     } else if (schema == "rehearse.diagnosis/1" || schema == "rehearse.fixes/1") {
@@ -133,7 +135,9 @@ Result<Report> read_report(const std::vector<std::string>& paths) {
                        path, kMakeOne);
     }
   }
-  if (report.runs.empty()) return fail(Code::kUsage, "no outcome was given", "report", kMakeOne);
+  if (report.runs.empty() && report.studies.empty()) {
+    return fail(Code::kUsage, "no outcome was given", "report", kMakeOne);
+  }
   return report;
 }
 

@@ -24,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kScripts[] = {"d3.min.js",  "draw.js",    "charts.js", "timeline.js",
-                                    "cluster.js", "waiting.js", "page.js"};
+                                    "cluster.js", "waiting.js", "study.js",  "page.js"};
 
 std::string_view asset(std::string_view name) {
   for (const EmbeddedFile& file : report_files()) {
@@ -95,6 +95,9 @@ std::string run_html(const Report& report, size_t i) {
 }
 
 std::string subtitle(const Report& report) {
+  if (report.runs.empty()) {
+    return report.studies.size() > 1 ? fmt::format("{} studies", report.studies.size()) : "a study";
+  }
   const pb::Outcome& first = report.runs.front().outcome;
   if (report.runs.size() > 1) return fmt::format("{} runs side by side", report.runs.size());
   return fmt::format("{} ranks on {}; the trace is {}, the cluster simulated",
@@ -132,7 +135,12 @@ std::string report_html(Report report) {
     content += run_html(report, i);
     runs.push_back(page_data(report.runs[i]));
   }
-  const Json data = {{"runs", std::move(runs)}};
+  Json studies = Json::array();
+  for (size_t i = 0; i < report.studies.size(); ++i) {
+    content += study_html(report.studies[i], i);
+    studies.push_back(study_data(report.studies[i]));
+  }
+  const Json data = {{"runs", std::move(runs)}, {"studies", std::move(studies)}};
   // Texts were made UTF-8 where they came in; what slipped through is replaced, not refused.
   const std::string packed = pack(data.dump(-1, ' ', false, Json::error_handler_t::replace));
   // A script runs only with this number, which nobody can know who writes a name into a trace.
@@ -141,8 +149,9 @@ std::string report_html(Report report) {
   for (const char* script : kScripts) {
     scripts += fmt::format("<script nonce=\"{}\">\n{}\n</script>\n", nonce, asset(script));
   }
-  const ReportRun& first = report.runs.front();
-  const std::string title = report.runs.size() > 1 ? "Comparison" : first.outcome.scenario();
+  const std::string title = report.runs.size() > 1    ? "Comparison"
+                            : report.runs.size() == 1 ? report.runs.front().outcome.scenario()
+                                                      : report.studies.front().name;
   return filled(asset("page.html"), {{"nonce", nonce},
                                      {"version", text(version())},
                                      {"title", text(title)},

@@ -68,6 +68,12 @@
     // Let the reader see what is there before the next one is drawn.
     await new Promise((done) => setTimeout(done, 0));
   }
+  for (const section of document.querySelectorAll('[data-study-picture]')) {
+    const draw = rehearse.study(data.studies[+section.dataset.study])[section.dataset.studyPicture];
+    if (!draw) continue;
+    section.hidden = false;
+    draw(section.querySelector('.canvas'));
+  }
   addEventListener('beforeprint', () => { for (const node of document.querySelectorAll('details')) node.open = true; });
   rehearse.ready = performance.now() - begin;
   document.documentElement.dataset.ready = 'yes';

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/report/study.hpp"
 #include "faults/proto/diagnosis.pb.h"
 #include "sim/proto/outcome.pb.h"
 #include "sim/proto/pictures.pb.h"
@@ -33,7 +34,9 @@ struct ReportCheck {
 };
 
 struct Report {
-  std::vector<ReportRun> runs;  // at least one
+  // At least one run or study.
+  std::vector<ReportRun> runs;
+  std::vector<ReportStudy> studies;
   std::vector<ReportCheck> checks;
 };
 

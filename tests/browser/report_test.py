@@ -228,6 +228,26 @@ class Reports(unittest.TestCase):
         self.assertIn("slow-rank", self.text())
         self.quiet()
 
+    def test_a_study_is_drawn(self):
+        study = self.path / "study.yaml"
+        study.write_text("base: ddp-16\naxes:\n  - zip:\n      - {name: machine, written: platform, values: ['{like: dgx-a100, scale: 1}', '{like: dgx-a100, scale: 2}']}\n"
+                         "      - {name: dp, written: trace.synth.dp, values: [8, 16]}\n"
+                         "  - {name: bucket, written: trace.synth.bucket, values: [4MiB, 100MiB]}\nobjective: {minimise: gpu_time_ns}\n")
+        summary = self.path / "summary.json"
+        summary.write_text(rehearse("sweep", str(study), "-o", str(self.path / "swept"), "--json"))
+        page = self.path / "study.html"
+        rehearse("report", str(summary), "-o", str(page))
+        self.open(page)
+        count = lambda place: len(self.browser.driver.find_elements(By.CSS_SELECTOR, f"#study-{place}-0 g.row"))
+        self.assertEqual(count("best"), 4)
+        self.assertEqual(count("means"), 2 + 2)
+        self.assertGreaterEqual(count("shares"), 2)
+        front = len(json.loads(summary.read_text())["pareto"])
+        shown = self.browser.driver.find_elements(By.CSS_SELECTOR, "#study-front-0:not([hidden]) circle")
+        self.assertEqual(len(shown), 4 + front if front > 1 else 0)
+        self.browser.shot("study")
+        self.quiet()
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

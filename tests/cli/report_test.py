@@ -104,6 +104,24 @@ class Report(Files):
             self.assertEqual(done.returncode, 65, pictures)
             self.assertFalse((self.path / "never.html").exists())
 
+    def test_a_study_is_drawn_with_what_its_summary_says(self):
+        done = rehearse("sweep", "bucket-size", "-o", str(self.path / "buckets"), "--json")
+        study = self.path / "study.json"
+        study.write_text(done.stdout)
+        page = self.made(study)
+        self.assertIn("<title>bucket-size</title>", page)
+        for picture in ("best", "shares", "means", "front"):
+            self.assertIn(f'data-study-picture="{picture}"', page)
+        self.assertIn("12 of 12 points computed, 12 feasible", page)
+        self.assertIn("bucket=4MiB, network=200Gbps", page)
+        self.assertIn('data-picture="timeline"', self.made(self.slow, study))
+        hostile = {**json.loads(done.stdout), "study": "<script>alert(1)</script>", "best": [7, {"axes": "x"}, {}], "effects": [None, {"axes": 3}],
+                   "pareto": "no", "failed": [[], {"count": -1, "reason": "<img>"}], "maximise": "yes", "points": -5}
+        study.write_text(json.dumps(hostile))
+        page = self.made(study)
+        self.assertNotIn("<script>alert", page)
+        self.assertNotIn("<img", page)
+
     def test_refusals_say_what_to_do(self):
         def refused(code, text, *words):
             done = rehearse("report", *map(str, words), "-o", str(self.path / "never.html"))

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/report/study.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/units.hpp"
+#include "cli/report/html.hpp"
+#include "cli/study/summary.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr size_t kPointsShown = 20, kValuesShown = 64;
+
+const Json& list_in(const Json& json, const char* key) {
+  static const Json none = Json::array();
+  const auto at = json.is_object() ? json.find(key) : json.end();
+  return at != json.end() && at->is_array() ? *at : none;
+}
+
+double figure_of(const Json& json, const std::string& key) {
+  const auto at = json.is_object() ? json.find(key) : json.end();
+  return at != json.end() && at->is_number() ? std::clamp(at->get<double>(), -1e18, 1e18) : 0;
+}
+
+uint64_t count_of(const Json& json, const char* key) {
+  return static_cast<uint64_t>(std::max(0.0, figure_of(json, key)));
+}
+
+std::string words_of(const Json& json, const char* key) {
+  const auto at = json.is_object() ? json.find(key) : json.end();
+  return at != json.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+// Axes that are the same in all of these points tell nothing.
+std::vector<ReportStudy::Point> points_of(const Json& rows, const Json& compared,
+                                          const std::string& objective) {
+  const auto varies = [&](const std::string& axis, const Json& value) {
+    return std::ranges::any_of(compared, [&](const Json& row) {
+      const auto axes = row.is_object() ? row.find("axes") : row.end();
+      return axes != row.end() && axes->is_object() && axes->contains(axis) &&
+             (*axes)[axis] != value;
+    });
+  };
+  std::vector<ReportStudy::Point> out;
+  for (const Json& row : rows) {
+    if (!row.is_object()) continue;
+    ReportStudy::Point point{.label = "",
+                             .value = figure_of(row, objective),
+                             .gpus = figure_of(row, "gpus"),
+                             .step_time = figure_of(row, "step_time_ns"),
+                             .symptom = words_of(row, "symptom")};
+    if (const auto axes = row.find("axes"); axes != row.end() && axes->is_object()) {
+      for (const auto& [axis, value] : axes->items()) {
+        if (!value.is_string() || !varies(axis, value)) continue;
+        point.label +=
+            fmt::format("{}{}={}", point.label.empty() ? "" : ", ", axis, value.get<std::string>());
+      }
+    }
+    if (point.label.empty()) point.label = fmt::format("point {}", count_of(row, "point"));
+    out.push_back(std::move(point));
+    if (out.size() == kPointsShown) break;
+  }
+  return out;
+}
+
+ReportStudy::Effect effect_of(const Json& row) {
+  ReportStudy::Effect effect{.axes = "", .share = figure_of(row, "share"), .means = {}};
+  for (const Json& axis : list_in(row, "axes")) {
+    if (!axis.is_string()) continue;
+    effect.axes += (effect.axes.empty() ? "" : " with ") + axis.get<std::string>();
+  }
+  const auto means = row.is_object() ? row.find("means") : row.end();
+  if (means == row.end() || !means->is_object()) return effect;
+  for (const auto& [label, mean] : means->items()) {
+    if (!mean.is_number()) continue;  // no point there is feasible
+    effect.means.emplace_back(label, std::clamp(mean.get<double>(), -1e18, 1e18));
+    if (effect.means.size() == kValuesShown) break;
+  }
+  return effect;
+}
+
+std::string place(size_t index, const char* name, const char* heading, const char* caption) {
+  return fmt::format(
+      "<section class=\"picture\" id=\"study-{}-{}\" data-study=\"{}\" data-study-picture=\"{}\" "
+      "hidden><h3>{}</h3><p class=\"caption\">{}</p><div class=\"canvas\"></div></section>\n",
+      name, index, index, name, heading, caption);
+}
+
+Json points_json(const std::vector<ReportStudy::Point>& points) {
+  Json out = Json::array();
+  for (const ReportStudy::Point& point : points) {
+    out.push_back({{"label", point.label},
+                   {"value", point.value},
+                   {"gpus", point.gpus},
+                   {"step", point.step_time},
+                   {"symptom", point.symptom}});
+  }
+  return out;
+}
+
+}  // namespace
+
+ReportStudy study_of(const Json& document) {
+  ReportStudy study;
+  study.name = words_of(document, "study");
+  study.objective = words_of(document, "objective");
+  const auto maximise = document.find("maximise");
+  study.maximise = maximise != document.end() && maximise->is_boolean() && maximise->get<bool>();
+  study.points = count_of(document, "points");
+  study.computed = count_of(document, "computed");
+  study.feasible = count_of(document, "feasible");
+  const Json &best = list_in(document, "best"), &front = list_in(document, "pareto");
+  Json compared = best;
+  compared.insert(compared.end(), front.begin(), front.end());
+  study.best = points_of(best, compared, study.objective);
+  study.front = points_of(front, compared, study.objective);
+  for (const Json& row : list_in(document, "effects")) {
+    ReportStudy::Effect effect = effect_of(row);
+    // An axis of one value makes no difference.
+    const bool pair = list_in(row, "axes").size() > 1;
+    if (!effect.axes.empty() && (pair || effect.means.size() > 1)) {
+      study.effects.push_back(std::move(effect));
+    }
+  }
+  for (const Json& row : list_in(document, "failed")) {
+    study.failed.emplace_back(count_of(row, "count"), words_of(row, "reason"));
+  }
+  return study;
+}
+
+std::string study_html(const ReportStudy& study, size_t index) {
+  std::string out = fmt::format(
+      "<article class=\"study\" id=\"study-{}\" aria-label=\"{}\">\n<section "
+      "class=\"answer\">\n<h2>{}</h2>\n<p>{} of {} points computed, {} feasible; best is the {} "
+      "<code>{}</code>.</p>\n",
+      index, text(study.name), text(study.name), format_count(study.computed),
+      format_count(study.points), format_count(study.feasible), study.maximise ? "most" : "least",
+      text(study.objective, 80));
+  for (const auto& [count, reason] : study.failed) {
+    out += fmt::format("<p class=\"bad\">{} failed: {}</p>\n", format_count(count), text(reason));
+  }
+  if (!study.best.empty()) {
+    out += fmt::format(
+        "<div class=\"scroll\"><table><thead><tr><th class=\"n\">best</th><th>point</th><th "
+        "class=\"n\">{}</th><th>symptom</th></tr></thead><tbody>\n",
+        text(study.objective, 80));
+    for (size_t i = 0; i < study.best.size(); ++i) {
+      const ReportStudy::Point& point = study.best[i];
+      out += fmt::format(
+          "<tr><td class=\"n\">{}</td><td class=\"name\">{}</td><td class=\"n\">{}</td><td>{}</td>"
+          "</tr>\n",
+          i + 1, text(point.label, 200), text(shown_figure(study.objective, point.value)),
+          text(point.symptom));
+    }
+    out += "</tbody></table></div>\n";
+  }
+  out += "</section>\n<section class=\"pictures\">\n<h2>Pictures</h2>\n";
+  out += place(index, "best", "Best points", "The objective of each, the best first.");
+  out += place(index, "shares", "What matters",
+               "The part of each axis, and of each pair beyond its axes, in the differences "
+               "between feasible points.");
+  out += place(index, "means", "What each axis does",
+               "The mean of the objective over all feasible points with this value.");
+  out += place(index, "front", "Step time against GPUs",
+               "No point has fewer GPUs and a shorter step than one on the line.");
+  return out + "</section>\n</article>\n";
+}
+
+Json study_data(const ReportStudy& study) {
+  Json effects = Json::array();
+  for (const ReportStudy::Effect& effect : study.effects) {
+    Json means = Json::array();
+    for (const auto& [label, mean] : effect.means) means.push_back({label, mean});
+    effects.push_back({{"axes", effect.axes}, {"share", effect.share}, {"means", means}});
+  }
+  return {{"name", study.name},
+          {"objective", study.objective},
+          {"best", points_json(study.best)},
+          {"front", points_json(study.front)},
+          {"effects", effects}};
+}
+
+}  // namespace rehearse::cli
