@@ -280,7 +280,7 @@ Result<int> submit_to_slurm(Context& context, Sweep& sweep, const std::string& w
   std::error_code ec;
   ArrayJob job;
   job.program = fs::read_symlink("/proc/self/exe", ec).string();
-  job.study = fs::exists(what, ec) ? fs::absolute(what).string() : what;
+  job.study = fs::is_regular_file(what, ec) ? fs::absolute(what).string() : what;
   job.folder = fs::absolute(folder);
   job.jobs = jobs;
   if (context.has("partition")) job.partition = context.get<std::string>("partition");

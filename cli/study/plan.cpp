@@ -288,7 +288,7 @@ Result<std::vector<ShippedStudy>> shipped_studies() {
 Result<Plan> read_plan(const std::string& what) {
   fs::path path = what;
   std::error_code ec;
-  if (what.find_first_of("/.") == std::string::npos && !fs::exists(path, ec)) {
+  if (what.find_first_of("/.") == std::string::npos && !fs::is_regular_file(path, ec)) {
     RH_TRY(const fs::path folder, shipped(kStudies));
     path = folder / (what + ".yaml");
     if (!fs::exists(path, ec)) {

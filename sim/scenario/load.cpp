@@ -178,7 +178,7 @@ Result<Scenario> finish(pb::Scenario document, const fs::path& where, const Assi
 Result<Scenario> load_named(const std::string& what, const Assignments& written,
                             Reporter& reporter) {
   std::error_code ec;
-  if (is_name(what) && !fs::exists(what, ec)) {
+  if (is_name(what) && !fs::is_regular_file(what, ec)) {
     RH_TRY(fs::path path, shipped_path(what));
     if (fs::exists(path, ec)) {
       RH_TRY(pb::Scenario document, read_scenario(path));
@@ -243,7 +243,7 @@ Result<pb::Scenario> written_scenario(const std::string& what) {
   std::error_code ec;
   pb::Scenario document;
   fs::path path = what;
-  if (is_name(what) && !fs::exists(what, ec)) {
+  if (is_name(what) && !fs::is_regular_file(what, ec)) {
     RH_TRY(path, shipped_path(what));
   }
   if (is_trace(path)) {

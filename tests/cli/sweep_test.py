@@ -105,6 +105,13 @@ class Sweep(unittest.TestCase):
         self.assertEqual(len((self.at / "searched" / "results.csv").read_text().splitlines()), 1 + 5)
         self.assertEqual(len((self.at / "searched" / "results.jsonl").read_text().splitlines()), 5)
 
+    def test_a_folder_of_the_same_name_does_not_hide_what_is_shipped(self):
+        for name in ("bucket-size", "ddp-16"):
+            (self.at / name).mkdir()
+        for _ in range(2):
+            subprocess.run([PROGRAM, "sweep", "bucket-size", "-o", "bucket-size", "--search", "--budget", "1"],
+                           cwd=self.at, check=True, capture_output=True, timeout=300)
+
     def test_wrong_shards_are_refused(self):
         for shard in ("3/3", "x", "1/0", "-1/2"):
             self.sweep("--shard", shard, "-o", str(self.at / "no"), code=2)
