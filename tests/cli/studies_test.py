@@ -124,6 +124,21 @@ class Studies(unittest.TestCase):
         self.assertGreater(best("bucket", "100MiB"), 1.05 * least)
         self.assertLess(best("channels", "8"), 1.001 * least)
 
+    def test_layout_70b(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([PROGRAM, "sweep", "layout-70b", "-o", folder], capture_output=True, text=True, timeout=3600)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(pathlib.Path(folder) / "results.csv", newline="") as file:
+                rows = {(row["tp"], row["pp"]): row for row in csv.DictReader(file)}
+        step = {key: int(row["step_time_ns"]) for key, row in rows.items() if row["feasible"] == "yes"}
+        # Replicas of 32 and 64 GPUs are alike; with fewer stages more is left to all-reduce, with more the rest is longer.
+        near = [step[layout] for layout in (("8", "4"), ("8", "8"), ("4", "8"))]
+        self.assertLess(max(near), 1.02 * min(step.values()))
+        for layout in (("8", "2"), ("8", "16"), ("4", "16")):
+            self.assertGreater(step[layout], 1.05 * min(step.values()), layout)
+        for layout in (("4", "4"), ("2", "8")):
+            self.assertNotIn(layout, step)  # out of memory
+
     def test_nccl_algorithm(self):
         rows = self.rows("nccl-algorithm", "bucket", "algorithm", "protocol")
         exposed = {key: int(row["exposed_communication_ns"]) for key, row in rows.items()}
