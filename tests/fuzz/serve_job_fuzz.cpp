@@ -2,6 +2,7 @@
 // Any bytes as the body of a request to `rehearse serve`: refused with words, or a job whose command cannot reach
 // outside of its folder.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/document.hpp"
 #include "cli/serve/job_request.hpp"
