@@ -127,13 +127,17 @@
       const left = 70, bottom = height - 26;
       const x = d3.scaleLinear().domain([0, d3.max(curves, (c) => d3.max(c.points, (p) => p[0])) || 1]).range([left, width - 26]);
       const peak = d3.max(curves, (c) => d3.max(c.points, (p) => p[1]));
-      const y = d3.scaleLinear().domain([0, Math.max(peak, capacity)]).range([bottom, 10]);
+      // A curve at the foot of an empty picture shows nothing: a capacity far above is told, not drawn.
+      const near = capacity <= 3 * peak;
+      const y = d3.scaleLinear().domain([0, near ? Math.max(peak, capacity) : 1.2 * peak]).range([bottom, 10]);
       const unit = 2 ** (10 * Math.max(0, Math.floor(Math.log2(y.domain()[1]) / 10)));
       const levels = d3.ticks(0, y.domain()[1] / unit, 4).map((level) => level * unit);
       svg.append('g').attr('class', 'grid').attr('transform', `translate(${left},0)`).call(d3.axisLeft(y).tickValues(levels).tickSize(-(width - left - 26)).tickFormat(''));
       svg.append('g').attr('class', 'axis').attr('transform', `translate(0,${bottom})`).call(d3.axisBottom(x).ticks(Math.max(3, Math.floor(width / 150))).tickFormat(rehearse.duration).tickSizeOuter(0));
       svg.append('g').attr('class', 'axis').attr('transform', `translate(${left},0)`).call(d3.axisLeft(y).tickValues(levels).tickFormat(rehearse.bytes).tickSizeOuter(0));
-      if (capacity > 0) {
+      if (capacity > 0 && !near) {
+        svg.append('text').attr('class', 'soft small').attr('x', width - 28).attr('y', 20).attr('text-anchor', 'end').text(`capacity ${rehearse.bytes(capacity)}, far above`);
+      } else if (capacity > 0) {
         svg.append('line').attr('x1', left).attr('x2', width - 26).attr('y1', y(capacity)).attr('y2', y(capacity)).attr('stroke', 'var(--bad)').attr('stroke-dasharray', '5 4');
         svg.append('text').attr('class', 'small').attr('x', width - 28).attr('y', y(capacity) + 14).attr('text-anchor', 'end').attr('fill', 'var(--bad)').text(`capacity ${rehearse.bytes(capacity)}`);
       }

@@ -56,6 +56,10 @@
     const blamed = new Set(run.culprits.filter((c) => c.rank !== undefined).map((c) => c.rank));
     const fine = ranks.filter((rank) => coarsest === 0 || rank.lanes.some((lane) => !isHost(lane) && lane.resolution < coarsest));
     const someCoarse = fine.length > 0 && fine.length < ranks.length;
+    // Where not all fit, those to blame come first.
+    const FITS = 16;
+    const order = ranks.map((rank, r) => r);
+    if (ranks.length > FITS) order.sort((a, b) => blamed.has(ranks[b].rank) - blamed.has(ranks[a].rank) || a - b);
 
     // Controls
     const tools = rehearse.element(place, 'div', {class: 'bar-tools'});
@@ -107,7 +111,8 @@
       rowOf = new Map();
       const shown = new Set(allRanks.checked ? ranks : fine);
       let odd = true;
-      ranks.forEach((rank, r) => {
+      order.forEach((r) => {
+        const rank = ranks[r];
         if (!shown.has(rank)) return;
         let first = true;
         odd = !odd;
@@ -341,7 +346,7 @@
           context.fillStyle = colours.soft;
           context.textAlign = 'right';
           // "stream 7 compute" without its first word, which the colours tell.
-          context.fillText(rehearse.clip(row.lane.name.replace(/^(stream|thread|proxy) /, ''), row.first ? 15 : gutter > 100 ? 24 : 13), gutter - 8, y);
+          context.fillText(rehearse.clip(row.lane.name.replace(/^(stream|thread|proxy) /, ''), row.first ? 15 : gutter > 100 ? 24 : 11), gutter - 8, y);
           context.textAlign = 'left';
         }
       }

@@ -43,6 +43,10 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
 
+    def media(self, kind):
+        """"print" or "" for the screen."""
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": kind})
+
     def size(self, width, height):
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
