@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string_view>
 
 #include "base/text.hpp"
 #include "traces/model/trace.hpp"
@@ -19,14 +20,27 @@ bool is_collective(const std::string& word) {
   return false;
 }
 
+// What may stand behind a number; a shorter run says "us" where the whole one said "ms".
+bool is_unit(std::string_view word) {
+  static constexpr std::string_view kUnits[] = {"ns", "us",  "ms",  "s",   "min", "h",
+                                                "B",  "KiB", "MiB", "GiB", "TiB", "bytes"};
+  while (!word.empty() && std::ispunct(static_cast<unsigned char>(word.back())) != 0) {
+    word.remove_suffix(1);
+  }
+  return std::find(std::begin(kUnits), std::end(kUnits), word) != std::end(kUnits);
+}
+
 // A sentence without what differs between calls: words that have numbers in them (sizes, times, names of communicators
-// and links) and names of collectives.
+// and links), units behind them, and names of collectives.
 std::string without_numbers(const std::string& text) {
   std::string out;
+  bool after_number = false;
   for (std::string word : split(text, ' ')) {
     const bool numbered =
         std::any_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-    if (numbered || is_collective(word)) continue;
+    const bool unit = after_number && is_unit(word);
+    after_number = numbered;
+    if (numbered || unit || is_collective(word)) continue;
     if (word == "ranks") word = "rank";
     if (word == "wait") word = "waits";
     out += (out.empty() ? "" : " ") + word;

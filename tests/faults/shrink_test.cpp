@@ -29,6 +29,21 @@ TEST_CASE("a skipped collective shrinks to a few calls of a few ranks", "[faults
   CHECK(again->outcome.SerializeAsString() == shrunk->outcome.SerializeAsString());
 }
 
+TEST_CASE("a rank that stops late shrinks to a stop before its first calls", "[faults][shrink]") {
+  sim::Scenario scenario = job16();
+  const Nanos late = run_job16().end_ns() * 3 / 4;
+  REQUIRE(
+      change(scenario, "stop-rank: {rank: 5, at: " + std::to_string(late) + "ns, silent: true}"));
+  SilentReporter silent;
+  const auto shrunk = faults::shrink(scenario, {}, silent);
+  if (!shrunk) FAIL(shrunk.error().message());
+  CHECK(shrunk->after.ranks <= 3);
+  CHECK(shrunk->after.most_per_rank <= 5);
+  REQUIRE(shrunk->job.patches.size() == 1);
+  CHECK(shrunk->job.patches[0].stop_rank().at() == 0);
+  CHECK(shrunk->runs < 100);
+}
+
 TEST_CASE("what does not fail, or fails otherwise, is not shrunk", "[faults][shrink]") {
   SilentReporter silent;
   const auto healthy = faults::shrink(job16(), {}, silent);
@@ -55,6 +70,12 @@ TEST_CASE("causes are the same with other numbers and fewer culprits only", "[fa
   smaller.mutable_culprits(0)->set_rank(1);
   smaller.mutable_culprits(0)->set_why(
       "never issues all_reduce 1 on world/0-1; 1 rank wait for it");
+  for (pb::Outcome* outcome : {&whole, &smaller}) {
+    pb::Culprit& late = *outcome->add_culprits();
+    late.set_kind("node");
+    late.set_why(outcome == &whole ? "stopped after 100 ms; all_reduce 9 on world/0-15 waits for it"
+                                   : "stopped after 67.8 us; all_reduce 0 on tp/0,1 waits for it");
+  }
   const auto same = [](uint32_t number) { return number; };
   const auto mapped = [](uint32_t number) { return number == 1 ? 3u : 99u; };
   const faults::FailureCause cause = faults::cause_of(whole, {same, same});
