@@ -227,7 +227,7 @@ std::string step_text(const pb::Outcome& outcome) {
       done > 0) {
     const int all = outcome.baseline_step_time_ns().each_size();
     return all > done ? fmt::format("after {} of {} steps", done, all)
-                      : fmt::format("after {} whole steps", done);
+                      : fmt::format("after {} whole step{}", done, done == 1 ? "" : "s");
   }
   if (now <= 0) {
     return before > 0 ? fmt::format("no whole step (baseline {})", format_duration(before))

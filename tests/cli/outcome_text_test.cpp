@@ -54,7 +54,7 @@ TEST_CASE("a run that did not complete says how far it came", "[cli]") {
   pb::Outcome outcome = hang_of_16();
   outcome.mutable_step_time_ns()->set_mean(1);
   outcome.mutable_step_time_ns()->add_each(1);
-  CHECK(step_text(outcome) == "after 1 whole steps");
+  CHECK(step_text(outcome) == "after 1 whole step");
   for (int i = 0; i < 3; ++i) outcome.mutable_baseline_step_time_ns()->add_each(1);
   CHECK(step_text(outcome) == "after 1 of 3 steps");
 }
