@@ -134,6 +134,9 @@ class Page(unittest.TestCase):
         self.wait(".view.compare table")
         self.assertIn("a slow GPU", self.text(".view.compare"))
         self.shot("compare")
+        clipped = self.driver.execute_script("""return [...document.querySelectorAll('svg.chart text.figure')].filter(
+            (text) => text.getBoundingClientRect().right > text.ownerSVGElement.getBoundingClientRect().right + 1).map((text) => text.textContent)""")
+        self.assertEqual(clipped, [])
 
     def test_names_of_a_trace_stay_text(self):
         evil = "<script>window.owned = 1</script><img src=x onerror='window.owned = 1'>" + "k" * 10000

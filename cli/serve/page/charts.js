@@ -17,7 +17,7 @@ const svgOf = (width, height, label) => d3.create('svg')
 export function stepBars(rows, width = 460) {
   const known = rows.filter((row) => row.ns > 0);
   if (!known.length) return null;
-  const line = 32, left = 0.27 * width, right = 118;
+  const line = 32, left = 0.27 * width, right = 150;
   const height = line * rows.length + 8;
   const x = d3.scaleLinear([0, d3.max(known, (row) => row.ns)], [left, width - right]);
   const svg = svgOf(width, height, 'step times: ' + rows.map((r) => `${r.name} ${duration(r.ns)}`).join(', '));

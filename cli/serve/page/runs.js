@@ -246,7 +246,7 @@ export async function compareView(box, _, query) {
   h('section.panel', null, h('h3', null, 'Step time'), stepBars(runs.map((r) => ({name: `#${r.job} ${r.title || r.scenario}`, ns: r.step_time_ns || 0, note: r.verdict,
     tone: toneOf(r)})), 900)),
   h('section.panel', null, h('h3', null, 'Where a step goes, mean over ranks'), compareBars(runs)),
-  h('div.scroll', null, h('table.list', null, h('thead', null, h('tr', null, ['job', 'what was changed', 'outcome', 'step time', 'against the first'].map((t) => h('th', null, t)))),
+  h('div.scroll', null, h('table.list', null, h('thead', null, h('tr', null, ['job', 'what was changed', 'outcome', 'step time', 'against the first'].map((t, i) => h(i > 2 ? 'th.number' : 'th', null, t)))),
     h('tbody', null, runs.map((r) => h('tr', null, h('td', null, h('a', {href: '#/run/' + r.job}, '#' + r.job), ' ', r.title || r.scenario),
       h('td', null, r.patches.length ? r.patches.map((p) => h('div', null, h('code', null, p))) : 'nothing'),
       h('td', null, outcomePill(r)),
