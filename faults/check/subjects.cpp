@@ -60,7 +60,7 @@ constexpr SubjectKind kKinds[] = {
      list_adapters},
     {"meeting-point",
      "meeting.address meeting.port meeting.kind meeting.resolves meeting.node meeting.first_node "
-     "meeting.delay "
+     "meeting.delay meeting.resolved "
      "meeting.port_in_use meeting.blocked meeting.others_blocked meeting.suggestion",
      list_meeting_points},
     {"tf-config",

@@ -102,6 +102,7 @@ FactMap meeting_of(const Facts& facts, size_t rank) {
     if (record.delay() > 0)
       out["meeting.delay"] = number_text(static_cast<double>(record.delay()) / 1e9);
   }
+  if (!resolved.empty()) out["meeting.resolved"] = resolved.substr(0, resolved.find('/'));
   const bool known_names = !records.empty();
   if (known_names || is_ip(address)) out["meeting.resolves"] = resolved.empty() ? "false" : "true";
   const size_t first = facts.ranks() > 0 ? facts.node_of(0) : facts.nodes();

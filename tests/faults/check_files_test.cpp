@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "base/environment.hpp"
 #include "faults/check/check.hpp"
 #include "faults/check/files/collect.hpp"
-#include "base/environment.hpp"
 #include "faults/check/files/launch_script.hpp"
 #include "faults/check/files/machine.hpp"
 
@@ -191,6 +191,33 @@ TEST_CASE("a cluster's files: nothing wrong, and what is", "[faults][check]") {
   CHECK(first_rule(with(2, "172.31.4.11", "172.31.4.10")) == "address-repeated");
   CHECK(first_rule(with(2, "mtu 9001", "mtu 1500")) == "interface-mtu-differs");
   CHECK(first_rule(with(3, "State: Active", "State: Down")) == "adapter-down");
+}
+
+TEST_CASE("node ranks and the number of nodes are compared with the nodes there are",
+          "[faults][check]") {
+  const auto dump = [](const char* host, const char* rank) {
+    return std::string("HOSTNAME=") + host + "\nPATH=/usr/bin\nHOME=/root\nNODE_RANK=" + rank +
+           "\n";
+  };
+  const std::string script =
+      "export NCCL_DEBUG=WARN\n"
+      "torchrun --nnodes=2 --nproc-per-node=8 --node-rank=\"${NODE_RANK}\" --master-addr=a "
+      "train.py\n";
+  const ClusterFile hosts{"hostfile", "a slots=8\nb slots=8\n", ""};
+  std::string seen;
+  CHECK(first_rule({{"run.sh", script, ""},
+                    hosts,
+                    {"a.env", dump("a", "0"), ""},
+                    {"b.env", dump("b", "1"), ""}},
+                   &seen) == "none");
+  INFO(seen);
+  CHECK(first_rule({{"run.sh", script, ""},
+                    hosts,
+                    {"a.env", dump("a", "0"), ""},
+                    {"b.env", dump("b", "0"), ""}}) == "node-rank-repeated");
+  const std::string three = replaced_all(script, "--nnodes=2", "--nnodes=3");
+  CHECK(first_rule({{"run.sh", three, ""}, hosts}) == "world-size-differs-from-processes");
+  CHECK(first_rule({{"run.sh", three, ""}}) == "none");  // who they are is not known
 }
 
 TEST_CASE("dumps of single ranks are compared", "[faults][check]") {

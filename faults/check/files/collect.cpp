@@ -8,9 +8,9 @@
 #include <map>
 
 #include "base/document.hpp"
+#include "base/environment.hpp"
 #include "base/text.hpp"
 #include "faults/check/expression.hpp"
-#include "base/environment.hpp"
 #include "faults/check/files/launch_script.hpp"
 #include "faults/check/files/machine.hpp"
 
@@ -126,7 +126,11 @@ class Collector {
     for (const auto& [i, variables] : environments_) add_node(host_in(variables));
     for (const ClusterFile& file : files_) add_node(file.node);
     uint32_t wanted = 1;
-    for (const auto& [i, script] : scripts_) wanted = std::max(wanted, script.nodes.value_or(1));
+    // A hostfile lists all nodes there are, whatever the launcher is told.
+    listed_ = !of_kind(FileKind::kHostfile).empty();
+    for (const auto& [i, script] : scripts_) {
+      if (!listed_) wanted = std::max(wanted, script.nodes.value_or(1));
+    }
     for (FileKind kind :
          {FileKind::kEnvironment, FileKind::kIpAddr, FileKind::kIbstat, FileKind::kTopology}) {
       if (nodes_.empty()) wanted = std::max(wanted, static_cast<uint32_t>(of_kind(kind).size()));
@@ -262,6 +266,7 @@ class Collector {
           out.set_node(n);
           out.set_gpu(local);
           for (const auto& [name, value] : variables_of(n)) (*out.mutable_env())[name] = value;
+          if (const auto group = node_rank_of(n)) (*out.mutable_env())["GROUP_RANK"] = *group;
         }
       }
     }
@@ -273,6 +278,20 @@ class Collector {
         (*rank.mutable_env())["TF_CONFIG"] = files_[i].text;
       }
     }
+  }
+
+  // The node rank that torchrun is given there, where the node's own script or environment says so.
+  [[nodiscard]] std::optional<std::string> node_rank_of(uint32_t node) const {
+    for (const auto& [i, script] : scripts_) {
+      const auto& nodes = out_.roles[i].nodes;
+      const bool own = std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+      if (script.launcher != pb::TORCHRUN || (!own && !nodes.empty())) continue;
+      if (own && script.node_rank) return std::to_string(*script.node_rank);
+      const Variables variables = variables_of(node);
+      const auto at = variables.find(script.node_rank_variable);
+      if (at != variables.end()) return at->second;
+    }
+    return std::nullopt;
   }
 
   // Dumps of single processes: they say which rank they are. False when there are none.
@@ -340,6 +359,9 @@ class Collector {
       if (script.launcher != pb::LAUNCHER_UNSPECIFIED) launch.set_launcher(script.launcher);
       if (!script.master_addr.empty()) launch.set_master_addr(script.master_addr);
       if (script.master_port) launch.set_master_port(*script.master_port);
+      if (listed_ && script.launcher == pb::TORCHRUN && script.nodes.value_or(1) > nodes_.size()) {
+        launch.set_world_size(*script.nodes * script.processes_per_node.value_or(1));
+      }
     }
     const auto any = [&](const char* name) {
       return std::any_of(environments_.begin(), environments_.end(),
@@ -382,6 +404,7 @@ class Collector {
   std::map<size_t, Variables> environments_;
   std::vector<std::string> nodes_;
   std::map<std::string, uint32_t> slots_;
+  bool listed_ = false;  // a hostfile names the nodes
   Collected out_;
 };
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/environment.hpp"
 #include "base/text.hpp"
 #include "faults/check/expression.hpp"
-#include "base/environment.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -69,12 +69,21 @@ void keep_first(std::optional<T>& into, const std::optional<T>& value) {
   if (!into) into = value;
 }
 
+// NAME of "$NAME" and "${NAME}"; empty for anything else.
+std::string variable_in(std::string_view word) {
+  if (!word.starts_with('$')) return {};
+  word.remove_prefix(1);
+  if (word.starts_with('{') && word.ends_with('}')) word = word.substr(1, word.size() - 2);
+  return is_environment_name(word) ? std::string(word) : std::string();
+}
+
 void read_torchrun(const std::vector<std::string>& words, LaunchScript& out) {
   const Options options(words);
   out.launcher = pb::TORCHRUN;
   keep_first(out.nodes, options.number({"--nnodes"}));
   keep_first(out.processes_per_node, options.number({"--nproc-per-node"}));
   keep_first(out.node_rank, options.number({"--node-rank"}));
+  if (const auto rank = options.get({"--node-rank"})) out.node_rank_variable = variable_in(*rank);
   if (const auto address = options.get({"--master-addr"})) out.master_addr = *address;
   keep_first(out.master_port, options.number({"--master-port"}));
   if (const auto endpoint = options.get({"--rdzv-endpoint"})) {

@@ -25,6 +25,8 @@ struct LaunchScript {
   std::optional<uint32_t> nodes;
   std::optional<uint32_t> processes_per_node;
   std::optional<uint32_t> node_rank;
+  std::string
+      node_rank_variable;  // of each node's environment that gives it: "--node-rank=$NODE_RANK"
   std::string master_addr;
   std::optional<uint32_t> master_port;
   std::vector<HostSlots> hosts;
