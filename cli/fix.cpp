@@ -109,7 +109,8 @@ Result<std::vector<faults::FaultUse>> causes_of(const Case& what, Context& conte
   std::vector<faults::FaultUse> uses;
   if (context.has("cause")) {
     for (const std::string& text : context.get<std::vector<std::string>>("cause")) {
-      RH_TRY(faults::FaultUse use, faults::parse_fault(text, what.catalogue));
+      RH_TRY(faults::FaultUse use,
+             faults::parse_fault(text, what.catalogue, what.healthy.document));
       uses.push_back(std::move(use));
     }
     return uses;

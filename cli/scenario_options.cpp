@@ -31,7 +31,7 @@ Result<std::vector<pb::Patch>> patches_of(const std::string& option, const std::
     RH_TRY(pb::Patch patch, sim::parse_patch(value, "--patch"));
     return std::vector<pb::Patch>{std::move(patch)};
   }
-  RH_TRY(const auto use, faults::parse_fault(value, catalogue));
+  RH_TRY(const auto use, faults::parse_fault(value, catalogue, scenario.document));
   return faults::patches_of(use, scenario.document);
 }
 

@@ -274,6 +274,23 @@ Result<FaultUse> with_value(FaultUse use, std::string_view name, std::string val
   return use;
 }
 
+Result<FaultUse> parse_fault(std::string_view text, const FaultCatalogue& catalogue,
+                             const pb::Scenario& document) {
+  RH_TRY(FaultUse use, parse_fault(text, catalogue));
+  const std::string given = "," + std::string(text.substr(std::min(text.find(':'), text.size())));
+  for (const pb::Parameter& p : use.fault().parameters()) {
+    const int there = p.kind() == Kind::NODE   ? document.platform().nodes_size()
+                      : p.kind() == Kind::RANK ? document.launch().ranks_size()
+                                               : 0;
+    const bool stated = given.find(":" + p.name() + "=") != given.npos ||
+                        given.find("," + p.name() + "=") != given.npos;
+    std::string& value = use.values[p.name()];
+    if (stated || there == 0 || std::strtol(value.c_str(), nullptr, 10) < there) continue;
+    value = std::to_string(there - 1);
+  }
+  return use;
+}
+
 Result<FaultUse> parse_fault(std::string_view text, const FaultCatalogue& catalogue) {
   const size_t colon = text.find(':');
   RH_TRY(auto entry, catalogue.find(text.substr(0, colon)));

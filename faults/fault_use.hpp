@@ -26,6 +26,10 @@ struct FaultUse {
 // "F16" or "F16:node=1,...". kUsage for an unknown fault or parameter (with the nearest name) and
 // for a value of the wrong kind or out of range.
 [[nodiscard]] Result<FaultUse> parse_fault(std::string_view text, const FaultCatalogue& catalogue);
+// The same for a scenario (expanded): a node or rank that is not stated is the default one, or the last where the
+// scenario is smaller than that.
+[[nodiscard]] Result<FaultUse> parse_fault(std::string_view text, const FaultCatalogue& catalogue,
+                                           const pb::Scenario& document);
 // All defaults.
 [[nodiscard]] FaultUse with_defaults(std::shared_ptr<const FaultEntry> entry);
 // The same use with one parameter changed, checked as in parse_fault.

@@ -36,6 +36,18 @@ TEST_CASE("a fault without parameters uses its defaults", "[faults]") {
   CHECK(parse_fault(other->text(), catalogue())->text() == other->text());
 }
 
+TEST_CASE("places that are not stated are in the scenario", "[faults]") {
+  sim::Scenario scenario = testing::small_scenario();
+  CHECK(parse_fault("F09", catalogue(), scenario.document)->text() == "F09:node=1,device=0");
+  scenario.document.mutable_platform()->mutable_nodes()->DeleteSubrange(1, 1);
+  CHECK(parse_fault("F09", catalogue(), scenario.document)->text() == "F09:node=0,device=0");
+  CHECK(parse_fault("F09:device=3", catalogue(), scenario.document)->text() ==
+        "F09:node=0,device=3");
+  const auto stated = parse_fault("F09:node=1", catalogue(), scenario.document);
+  REQUIRE(stated);
+  CHECK_FALSE(patches_of(*stated, scenario.document));
+}
+
 TEST_CASE("parameters become numbers of the patch", "[faults]") {
   const sim::Scenario scenario = testing::small_scenario();
   const auto use = parse_fault("F60:rank=7,factor=2.5", catalogue());
