@@ -9,7 +9,7 @@ namespace rehearse::traces::real {
 namespace {
 
 // clang-format off
-constexpr auto kFiles = std::to_array<File>({
+constexpr auto kEtFiles = std::to_array<File>({
     {"et/1.0.2-chakra.0.0.4.json", "pytorch-et", {1, 10, 0, 10, 0, 0, -1}, "no-times"},
     {"et/README.md", "", {}, "no known trace format"},
     {"et/benchmark_simple_add_et.json.gz", "", {}, "no operation with a time"},
@@ -27,6 +27,6 @@ constexpr auto kFiles = std::to_array<File>({
 
 }  // namespace
 
-std::span<const File> execution_trace_files() { return kFiles; }
+std::span<const File> execution_trace_files() { return kEtFiles; }
 
 }  // namespace rehearse::traces::real

@@ -8,7 +8,7 @@ namespace rehearse::traces::real {
 namespace {
 
 // clang-format off
-constexpr auto kFiles = std::to_array<File>({
+constexpr auto kFlightRecorderFiles = std::to_array<File>({
     {"flight_recorder/README.md", "", {}, "known are"},
     {"flight_recorder/gpu_error_1st/fault_injection.log", "", {}, "known are"},
     {"flight_recorder/gpu_error_1st/ground_truth.json", "", {}, "known are"},
@@ -83,6 +83,6 @@ constexpr auto kFiles = std::to_array<File>({
 
 }  // namespace
 
-std::span<const File> flight_recorder_files() { return kFiles; }
+std::span<const File> flight_recorder_files() { return kFlightRecorderFiles; }
 
 }  // namespace rehearse::traces::real

@@ -9,7 +9,7 @@ namespace rehearse::traces::real {
 namespace {
 
 // clang-format off
-constexpr auto kFiles = std::to_array<File>({
+constexpr auto kKinetoFiles = std::to_array<File>({
     {"kineto/README.md", "", {}, "no known trace format"},
     {"kineto/critical_path/alexnet_trace.json.gz", "kineto", {1, 826, 79, 0, 16, 3, -1}},
     {"kineto/critical_path/event_sync_multi_stream_trace.json.gz", "kineto", {1, 51, 3, 0, 0, 3, -1}},
@@ -92,6 +92,6 @@ constexpr auto kFiles = std::to_array<File>({
 
 }  // namespace
 
-std::span<const File> kineto_files() { return kFiles; }
+std::span<const File> kineto_files() { return kKinetoFiles; }
 
 }  // namespace rehearse::traces::real

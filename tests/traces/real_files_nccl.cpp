@@ -8,7 +8,7 @@ namespace rehearse::traces::real {
 namespace {
 
 // clang-format off
-constexpr auto kFiles = std::to_array<File>({
+constexpr auto kNcclFiles = std::to_array<File>({
     {"nccl/README.md", "", {}, "known are"},
     {"nccl/inspector/allreduce_2dev_5001/stone-pid2491276.jsonl.gz", "inspector", {0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 448, 0}},
     {"nccl/inspector/allreduce_2dev_5001/stone-pid2491277.jsonl.gz", "inspector", {0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 448, 0}},
@@ -253,6 +253,6 @@ constexpr auto kFiles = std::to_array<File>({
 
 }  // namespace
 
-std::span<const File> nccl_files() { return kFiles; }
+std::span<const File> nccl_files() { return kNcclFiles; }
 
 }  // namespace rehearse::traces::real

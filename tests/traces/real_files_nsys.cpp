@@ -12,7 +12,7 @@ namespace rehearse::traces::real {
 namespace {
 
 // clang-format off
-constexpr auto kFiles = std::to_array<File>({
+constexpr auto kNsysFiles = std::to_array<File>({
     {"nsys/README.md", "", {}, "no known trace format"},
     {"nsys/h100_2gpu_1s.sqlite", "nsys", {2, 27144, 3442, 0, 904, 22, -1}, "rank-assumed"},
     {"nsys/healthy_1pct.sqlite", "nsys", {1, 800, 400, 0, 0, 0, 0}, "rank-assumed"},
@@ -28,6 +28,6 @@ constexpr auto kFiles = std::to_array<File>({
 
 }  // namespace
 
-std::span<const File> nsys_files() { return kFiles; }
+std::span<const File> nsys_files() { return kNsysFiles; }
 
 }  // namespace rehearse::traces::real

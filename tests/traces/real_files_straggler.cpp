@@ -11,7 +11,7 @@ namespace rehearse::traces::real {
 namespace {
 
 // clang-format off
-constexpr auto kFiles = std::to_array<File>({
+constexpr auto kStragglerFiles = std::to_array<File>({
     {"straggler/README.md", "", {}, "no known trace format"},
     {"straggler/SE/ideal-timeline-SE.json.gz", "", {}, "is an operation"},
     {"straggler/SE/meta-SE.yaml", "", {}, "no operation with a time"},
@@ -32,6 +32,6 @@ constexpr auto kFiles = std::to_array<File>({
 
 }  // namespace
 
-std::span<const File> straggler_files() { return kFiles; }
+std::span<const File> straggler_files() { return kStragglerFiles; }
 
 }  // namespace rehearse::traces::real
