@@ -13,6 +13,7 @@
 #include "cli/study/search.hpp"
 #include "cli/study/slurm.hpp"
 #include "cli/study/store.hpp"
+#include "cli/study/surrogate.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace rehearse::cli {
@@ -215,6 +216,29 @@ TEST_CASE("search finds a better point than the same number of random ones", "[s
   }
   CHECK(searched / 20 < 102);
   CHECK(searched < random);
+}
+
+TEST_CASE("a guess goes where known points are better, and not twice", "[study]") {
+  const Plan plan = good_plan("base: b\naxes:\n  - {set: a, range: {from: 1, to: 9, step: 1}}\n");
+  const std::vector<KnownPoint> known = {{0, 100.0}, {4, 50.0}, {8, std::nullopt}};
+  const std::vector<size_t> left = {1, 2, 3, 5, 6, 7};
+  const std::vector<size_t> next = most_promising(plan, known, left, 3);
+  CHECK(std::set<size_t>(next.begin(), next.end()).size() == 3);
+  CHECK((next.front() == 3 || next.front() == 5));
+  // Only the order of costs counts.
+  CHECK(most_promising(plan, {{0, -1.0}, {4, -1e12}, {8, 3.0}}, left, 3) == next);
+  CHECK(most_promising(plan, known, left, 9).size() == left.size());
+}
+
+TEST_CASE("search of a large study stays within its budget and finds the valley", "[study]") {
+  const Plan plan = good_plan(
+      "base: b\naxes:\n  - {set: a, range: {from: 1, to: 30, step: 1}}\n"
+      "  - {set: c, range: {from: 1, to: 30, step: 1}}\n  - {set: d, range: {from: 1, to: 30, "
+      "step: 1}}\n");
+  const auto valley = [](const std::vector<uint32_t>& at) {
+    return std::abs(at[0] - 20.0) + std::abs(at[1] - 5.0) + std::abs(at[2] - 11.0);
+  };
+  CHECK(found(plan, 300, 1, valley, false) < found(plan, 300, 1, valley, true));
 }
 
 TEST_CASE("search looks at every point when the budget allows", "[study]") {
