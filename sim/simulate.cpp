@@ -267,6 +267,7 @@ Result<pb::Outcome> simulate_here(const Scenario& written, Detail detail, Report
     if (has(detail, Detail::kRecords) && dumps_records(scenario, outcome)) {
       fill_flight_records(scenario, evidence, ended ? outcome.end_ns() : INT64_MAX, outcome);
     }
+    if (outcome.verdict() == pb::HANG) add_health_report(scenario, evidence, outcome);
     if (has(detail, Detail::kTimeline) || has(detail, Detail::kPictures)) {
       show(scenario, evidence, detail, outcome);
     }

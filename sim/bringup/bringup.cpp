@@ -37,12 +37,19 @@ void walk_states(Job& job) {
       if (backend == pb::GLOO) states.push_back(join_full_mesh);
       break;
   }
+  const bool by_address =
+      job.launch.framework() == pb::PYTORCH || job.launch.framework() == pb::FRAMEWORK_UNSPECIFIED;
+  if (!by_address && !job.launch.master_addr().empty()) {
+    job.findings.add(
+        "master-address-unread", Severity::kInfo, job.launch.master_addr(),
+        "Horovod's launcher and TF_CONFIG say where processes meet; it changes nothing");
+  }
   const std::vector<size_t> started = job.started();
   job.alone = job.processes.size() > 1 && !started.empty() &&
               std::all_of(started.begin(), started.end(),
                           [&](size_t p) { return job.processes[p].world_size == 1; });
   if (!job.alone && backend == pb::NCCL) {
-    states.insert(states.end(), {bootstrap_nccl, connect_transports});
+    states.insert(states.end(), {bootstrap_nccl, connect_transports, move_first_data});
   }
   for (const State state : states) {
     state(job);
@@ -145,6 +152,7 @@ Result<CameUp> bring_up(const Scenario& scenario) {
       std::max(scenario.trace->header.world_size(), recorded) * scenario.replicas;
   const auto launched = static_cast<uint32_t>(scenario.document.launch().ranks_size());
   Job job(scenario.document, whole - std::min(whole, launched));
+  job.trace = scenario.trace.get();
   walk_states(job);
   CameUp out;
   if (!job.troubles.empty()) {

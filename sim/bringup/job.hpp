@@ -15,6 +15,7 @@
 #include "sim/bringup/process.hpp"
 #include "sim/proto/outcome.pb.h"
 #include "sim/proto/scenario.pb.h"
+#include "traces/model/trace.hpp"
 
 namespace rehearse::sim::bringup {
 
@@ -60,6 +61,7 @@ struct Job {
   Network network;
   std::vector<Process> processes;
   uint32_t unrecorded = 0;
+  const traces::Trace* trace = nullptr;  // what the job will do; null: not known
   std::vector<Trouble> troubles;
   std::vector<Blamed> blamed;
   Findings findings;

@@ -21,8 +21,10 @@ void join_mpi(Job& job);            // MPI as the backend of PyTorch
 
 // NCCL: who is who on which GPU, interfaces, ring of the bootstrap.
 void bootstrap_nccl(Job& job);
-// Settings that must be equal on all ranks, buffers in shared memory, the network's queue pairs.
+// Buffers in shared memory, the network's queue pairs.
 void connect_transports(Job& job);
+// The first collective: what the network loses, settings that must be equal on all ranks.
+void move_first_data(Job& job);
 
 // Timeout of init_process_group.
 [[nodiscard]] Nanos store_timeout(const pb::Launch& launch);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // TensorFlow's cluster (and Keras on top): every task of TF_CONFIG starts a gRPC server at its own address and
 // registers with the first one; nobody goes on before all workers have registered (one hour unless start_timeout
-// says otherwise). Parameter servers and evaluators are taken to be there. Without TF_CONFIG a process is alone.
+// says otherwise). Where tasks list parameter servers, each that trains opens a session on all of them first and waits
+// for them without end; a server runs where its address leads, if its port is free there. Evaluators are taken to be
+// there. Without TF_CONFIG a process is alone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +17,8 @@ namespace rehearse::sim::bringup {
 namespace {
 
 constexpr Nanos kRegister = 3600 * kSeconds;
+constexpr Nanos kStillWaiting = 10 * kSeconds;  // between two lines of a session that waits
+constexpr const char* kServers = "ps";
 
 struct Task {
   std::string type;
@@ -108,6 +112,7 @@ class ClusterMeeting {
     for (const auto& [task, who] : tasks_) {
       if (task != leader) register_at(who, leader);
     }
+    if (job_.troubles.empty()) open_sessions();
     count(any);
     if (!job_.troubles.empty()) rest_waits();
   }
@@ -204,6 +209,60 @@ class ClusterMeeting {
     }
     job_.blame("configuration", 0,
                fmt::format("TF_CONFIG: no server is reached at {}:{}", there.host, there.port));
+  }
+
+  void open_sessions() {
+    const auto lists = [](const auto& row) {
+      return row.second.cluster.addresses.count(kServers) > 0;
+    };
+    if (std::none_of(tasks_.begin(), tasks_.end(), lists)) return;
+    for (const auto& [task, who] : tasks_) {
+      if (!trains(task.type)) continue;
+      const auto servers = who.cluster.addresses.find(kServers);
+      if (servers == who.cluster.addresses.end()) {
+        at_once(who.process, "join", "tf-no-servers", {});
+        job_.blame("rank", process(who.process).seat,
+                   "its TF_CONFIG lists no parameter server, those of other tasks do");
+        continue;
+      }
+      for (uint32_t i = 0; i < servers->second.size(); ++i) {
+        if (open_session(who.process, i, split_address(servers->second[i]))) continue;
+        break;
+      }
+    }
+  }
+
+  // False: it waits for this server.
+  bool open_session(size_t p, uint32_t index, const HostPort& there) {
+    if (!job_.network.described()) return true;
+    const Lookup found = job_.network.lookup(process(p).node, there.host);
+    if (found.result != Lookup::Result::kFound) {
+      job_.blame("node", process(p).node,
+                 fmt::format("the name {} does not resolve there", there.host));
+    } else {
+      const Arrival arrival = job_.network.knock(process(p).node, found.address, there.port);
+      if (arrival.answer == Answer::kArrives) {
+        const auto& used = job_.node(arrival.node).ports_in_use();
+        if (std::find(used.begin(), used.end(), there.port) == used.end()) return true;
+        job_.blame("node", arrival.node,
+                   fmt::format("port {} of parameter server {} is in use there already", there.port,
+                               index));
+      } else if (arrival.node != UINT32_MAX) {
+        job_.blame("node", arrival.node,
+                   fmt::format("its firewall stops connections to port {}", there.port));
+      } else {
+        job_.blame("configuration", 0,
+                   fmt::format("TF_CONFIG: no parameter server is reached at {}:{}", there.host,
+                               there.port));
+      }
+    }
+    Trouble trouble{.process = p, .state = "connect", .error = "tf-server"};
+    trouble.since = process(p).clock;
+    trouble.gives_up = process(p).clock + kStillWaiting;
+    trouble.waits = true;
+    trouble.facts = {{"index", std::to_string(index)}};
+    job_.add(std::move(trouble));
+    return false;
   }
 
   void count(const Cluster& cluster) {

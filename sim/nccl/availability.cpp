@@ -98,6 +98,23 @@ std::string_view ll128_refusal(const TuningInput& in, const Variant& v) {
              : kYes;
 }
 
+bool switched_off(const TuningInput& in, Function function, Algorithm algorithm) {
+  return in.settings.algorithms[index_of(function)][index_of(algorithm)] == Switch::kOff;
+}
+
+// NCCL_ALGO names nothing that serves this function here.
+bool left_without(const TuningInput& in, Function function) {
+  for (std::size_t a = 0; a < kAlgorithmCount; ++a) {
+    const auto algorithm = static_cast<Algorithm>(a);
+    const Variant v{function, algorithm, Protocol::kSimple};
+    if (has_kernel(function, algorithm) && !switched_off(in, function, algorithm) &&
+        algorithm_refusal(in, v).empty()) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string_view refusal(const TuningInput& in, const Variant& v) {
@@ -106,7 +123,8 @@ std::string_view refusal(const TuningInput& in, const Variant& v) {
   if (simple_only && v.protocol != Protocol::kSimple) return "it has the SIMPLE protocol only";
   if (const auto why = algorithm_refusal(in, v); !why.empty()) return why;
   const std::size_t f = index_of(v.function);
-  if (in.settings.algorithms[f][index_of(v.algorithm)] == Switch::kOff) {
+  const bool stands_in = v.algorithm == Algorithm::kRing && in.constants.ring_stands_in;
+  if (switched_off(in, v.function, v.algorithm) && !(stands_in && left_without(in, v.function))) {
     return "switched off by NCCL_ALGO";
   }
   const Switch protocol = in.settings.protocols[f][index_of(v.protocol)];

@@ -70,10 +70,16 @@ Constants nccl_2_26() {
 }
 
 // §10, 2.23+: the tree latencies of today and PAT; NVLS and CollNetDirect still as in 2.21.
-Constants nccl_2_23() {
+Constants nccl_2_24() {
   Constants c = nccl_2_26();
   c.nvls_rule = NvlsRule::kGraphMinimum;
   c.gather_ratio_by_ranks = true;
+  return c;
+}
+
+Constants nccl_2_23() {
+  Constants c = nccl_2_24();
+  c.ring_stands_in = true;
   return c;
 }
 
@@ -169,13 +175,14 @@ struct Entry {
 
 constexpr int kAnyPatch = 99;
 
-constexpr std::array<Entry, 12> kEntries = {{
+constexpr std::array<Entry, 13> kEntries = {{
     {{2, 12, 0}, {2, 14, kAnyPatch}, "2.12-2.14", nccl_2_12},
     {{2, 15, 0}, {2, 16, kAnyPatch}, "2.15-2.16", nccl_2_15},
     {{2, 17, 0}, {2, 17, kAnyPatch}, "2.17", nccl_2_17},
     {{2, 18, 0}, {2, 18, kAnyPatch}, "2.18", nccl_2_18},
     {{2, 19, 0}, {2, 21, kAnyPatch}, "2.19-2.21", nccl_2_19},
-    {{2, 23, 0}, {2, 25, kAnyPatch}, "2.23-2.25", nccl_2_23},
+    {{2, 23, 0}, {2, 23, kAnyPatch}, "2.23", nccl_2_23},
+    {{2, 24, 0}, {2, 25, kAnyPatch}, "2.24-2.25", nccl_2_24},
     {{2, 26, 0}, {2, 27, kAnyPatch}, "2.26-2.27", nccl_2_26},
     {{2, 28, 3}, {2, 28, 3}, "2.28.3", nccl_2_28_3},
     {{2, 28, 9}, {2, 28, 9}, "2.28.9", nccl_2_28_9},

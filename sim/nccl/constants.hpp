@@ -73,6 +73,8 @@ struct Constants {
   bool nvls_tree_cut = true;
   // Since 2.30 LL128 runs between different GPUs if all are Hopper or newer.
   bool ll128_mixes_hopper = false;
+  // To 2.23 Ring stands in for a function that no algorithm of NCCL_ALGO serves; since then the call fails.
+  bool ring_stands_in = false;
 };
 
 struct VersionedConstants {

@@ -96,10 +96,12 @@ constexpr Variable kVariables[] = {
     {"NCCL_TOPO_DUMP_FILE", Acts::kNowhere, "what is written down"},
     {"NCCL_GRAPH_FILE", Acts::kNowhere, "import the file with rehearse platforms import", true},
     {"NCCL_GRAPH_DUMP_FILE", Acts::kNowhere, "what is written down"},
-    {"NCCL_IGNORE_CPU_AFFINITY", Acts::kNowhere, "host threads are taken to be placed well"},
-    {"NCCL_LAUNCH_ORDER_IMPLICIT", Acts::kNowhere, "order of launches is the trace's"},
+    {"NCCL_IGNORE_CPU_AFFINITY", Acts::kNowhere,
+     "where threads of the proxy run is not modelled; slow-host says what a bad place costs"},
+    {"NCCL_LAUNCH_ORDER_IMPLICIT", Acts::kNowhere,
+     "order of launches is the host's, as in the trace; ranks that differ in it hang all the same"},
     {"NCCL_LAUNCH_RACE_FATAL", Acts::kNowhere, "order of launches is the trace's"},
-    {"NCCL_RAS_ENABLE", Acts::kNowhere, "a health query takes no time"},
+    {"NCCL_RAS_ENABLE", Acts::kObserved, "what a health query says of a hang, since 2.24"},
 };
 
 std::string shown(const std::map<std::string, std::string>& env, const std::string& name) {

@@ -19,6 +19,7 @@ enum class Acts : uint8_t {
   kTime,       // rate or latency only
   kBringUp,    // the start of the job: interfaces, addresses, timers
   kOutage,     // what happens when a port is lost
+  kObserved,   // what can be seen of a run
   kNowhere     // modelled as having no effect on a healthy collective; `note` says why
 };
 

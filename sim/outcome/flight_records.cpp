@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "base/finding.hpp"
+#include "base/text.hpp"
+#include "sim/nccl/version.hpp"
 #include "sim/outcome/expiry.hpp"
 #include "sim/scenario/environment.hpp"
 #include "sim/timers/settings.hpp"
@@ -167,6 +170,40 @@ void fill_flight_records(const Scenario& scenario, const Evidence& evidence, Nan
     const TorchTimers torch =
         timers_of(launch, {launch.env().begin(), launch.env().end()}, unused).torch;
     RecordedRank(evidence, r, until).fill(torch.timeout, recorder);
+  }
+}
+
+void add_health_report(const Scenario& scenario, const Evidence& evidence, pb::Outcome& out) {
+  const pb::Launch& launch = scenario.document.launch();
+  const auto version = parse_nccl_version(launch.nccl_version());
+  const auto enabled = launch.env().find("NCCL_RAS_ENABLE");
+  if (!version || *version < NcclVersion{2, 24, 0} ||
+      (enabled != launch.env().end() && enabled->second == "0")) {
+    return;
+  }
+  pb::Outcome counters;
+  fill_flight_records(scenario, evidence, INT64_MAX, counters);
+  std::map<std::string, std::map<int64_t, std::vector<uint32_t>>> launched;  // by communicator
+  for (const pb::FlightRecorder& recorder : counters.flight_records()) {
+    for (const pb::FlightGroup& group : recorder.groups()) {
+      launched[group.name()][std::max<int64_t>(0, group.last_enqueued())].push_back(
+          recorder.rank());
+    }
+  }
+  for (const auto& [name, counts] : launched) {
+    if (counts.size() < 2) continue;
+    std::string text;
+    for (const auto& [count, ranks] : counts) {
+      text += fmt::format("{}{} rank{} ({}) {} launched up to operation {}",
+                          text.empty() ? "" : ", ", ranks.size(), ranks.size() == 1 ? "" : "s",
+                          format_ranks(ranks), ranks.size() == 1 ? "has" : "have", count);
+    }
+    pb::OutcomeFinding& finding = *out.add_findings();
+    finding.set_id("nccl-ras");
+    finding.set_severity(name_of(Severity::kInfo));
+    finding.set_count(1);
+    finding.set_first(fmt::format("{}: {}", name, text));
+    finding.set_advice("what ncclras prints of the hung job; those behind are waited for");
   }
 }
 

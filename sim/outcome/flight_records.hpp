@@ -12,4 +12,8 @@ namespace rehearse::sim {
 void fill_flight_records(const Scenario& scenario, const Evidence& evidence, Nanos until,
                          pb::Outcome& out);
 
+// Finding "nccl-ras": what NCCL's health service (`ncclras`, since 2.24, NCCL_RAS_ENABLE) says of a run that hangs,
+// from the same counters: communicators whose ranks have launched different numbers of operations. Without it nothing.
+void add_health_report(const Scenario& scenario, const Evidence& evidence, pb::Outcome& out);
+
 }  // namespace rehearse::sim

@@ -16,7 +16,7 @@ using traces::OpId;
 using traces::RankProgram;
 using traces::Repeat;
 
-enum Part : int { kBefore, kInSteps, kAfter };
+enum Stretch : int { kBefore, kInSteps, kAfter };
 
 class StepRepeater {
  public:
@@ -42,7 +42,7 @@ class StepRepeater {
     if (rank_.repeat != nullptr) return false;
     for (size_t l = 0; l < lanes_.size(); ++l) {
       for (OpId op = rank_.lane_begin[l]; op < rank_.lane_begin[l + 1]; ++op) {
-        const Part part = part_of(op, l);
+        const Stretch part = part_of(op, l);
         for (OpId before : rank_.predecessors(op)) {
           if (part_of(before) > part) return false;
         }
@@ -103,11 +103,11 @@ class StepRepeater {
     return &rank_.step_begin[lane * (steps_ + 1)];
   }
 
-  [[nodiscard]] Part part_of(OpId op, size_t lane) const {
+  [[nodiscard]] Stretch part_of(OpId op, size_t lane) const {
     const OpId* begin = first_step(lane);
     return op < begin[0] ? kBefore : op < begin[steps_] ? kInSteps : kAfter;
   }
-  [[nodiscard]] Part part_of(OpId op) const {
+  [[nodiscard]] Stretch part_of(OpId op) const {
     const auto& begin = rank_.lane_begin;
     return part_of(op, static_cast<size_t>(std::upper_bound(begin.begin(), begin.end(), op) -
                                            begin.begin() - 1));
@@ -149,7 +149,7 @@ class StepRepeater {
       out.calls.push_back(call);
       out.call_op.push_back(repeat.place(rank_.call_op[c], copy));
     };
-    for (const Part part : {kBefore, kInSteps, kAfter}) {
+    for (const Stretch part : {kBefore, kInSteps, kAfter}) {
       for (uint32_t copy = 0; copy < (part == kInSteps ? factor_ : 1); ++copy) {
         for (size_t c = 0; c < rank_.calls.size(); ++c) {
           if (part_of(rank_.call_op[c]) == part) add(c, part == kAfter ? factor_ - 1 : copy);
@@ -161,7 +161,7 @@ class StepRepeater {
   void repeat_transfers(const Repeat& repeat, RankProgram& out) const {
     out.transfers.clear();
     for (const traces::Transfer& transfer : rank_.transfers) {
-      const Part part = part_of(transfer.op);
+      const Stretch part = part_of(transfer.op);
       const uint32_t last = part == kBefore ? 0 : factor_ - 1;
       for (uint32_t copy = part == kAfter ? last : 0; copy <= last; ++copy) {
         out.transfers.push_back(transfer);

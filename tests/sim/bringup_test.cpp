@@ -315,6 +315,55 @@ TEST_CASE("TensorFlow's cluster needs its names, ports and all of its workers", 
   CHECK(says(keras, "DNS resolution failed"));
 }
 
+TEST_CASE("TensorFlow's sessions wait for parameter servers that are not reached", "[bringup]") {
+  const auto config = [](const std::string& servers, int index) {
+    return R"({"cluster": {"worker": ["node0:12345", "node1:12345"])" + servers +
+           R"(}, "task": {"type": "worker", "index": )" + std::to_string(index) + "}}";
+  };
+  const auto job = [&](const std::string& servers, std::vector<std::string> more) {
+    more.insert(more.begin(), {"launch.ranks[node=0].env.TF_CONFIG=" + config(servers, 0),
+                               "launch.ranks[node=1].env.TF_CONFIG=" + config(servers, 1)});
+    return more;
+  };
+  const std::string servers = R"(, "ps": ["node0:2222", "node1:2223"])";
+  const auto up = bringup::bring_up(load("tf-8", job(servers, {})));
+  REQUIRE(up);
+  CHECK_FALSE(up->failed);
+  const pb::Outcome walled = failed(
+      "tf-8",
+      job(servers,
+          {"platform.nodes[1].firewall=[{direction: inbound, ports: \"2223\", action: drop}]"}));
+  CHECK(walled.verdict() == pb::HANG);
+  CHECK(walled.first_failure().rank() == 0);
+  CHECK(walled.first_failure().time_ns() == 10 * kSecond);
+  CHECK(says(walled, "still waiting for response from worker: /job:ps/replica:0/task:1"));
+  REQUIRE(walled.culprits_size() == 1);
+  CHECK(walled.culprits(0).node() == 1);
+  const pb::Outcome taken = failed("tf-8", job(servers, {"platform.nodes[0].ports_in_use=[2222]"}));
+  CHECK(says(taken, "/job:ps/replica:0/task:0"));
+  const pb::Outcome nobody = failed("tf-8", job(R"(, "ps": ["elsewhere:2222"])", {}));
+  CHECK(nobody.verdict() == pb::HANG);
+  const pb::Outcome unlisted =
+      failed("tf-8", {"launch.ranks[node=0].env.TF_CONFIG=" + config(servers, 0)});
+  CHECK(unlisted.verdict() == pb::CRASH);
+  CHECK(unlisted.first_failure().rank() == 4);
+  CHECK(says(unlisted, "Cluster must have at least one ps"));
+}
+
+TEST_CASE("a call that NCCL_ALGO leaves nothing for fails where Ring does not stand in",
+          "[bringup]") {
+  const pb::Outcome refused =
+      failed("ddp-16", {"launch.nccl_version=2.24.3", "launch.env.NCCL_ALGO=NVLS"});
+  CHECK(refused.verdict() == pb::CRASH);
+  CHECK(refused.first_failure().operation() == "first-collective");
+  CHECK(refused.error_text_size() == 16);
+  CHECK(says(refused, "no algorithm/protocol available for function AllReduce with datatype"));
+  CHECK(says(refused, "NCCL_ALGO was set to NVLS."));
+  const auto up = bringup::bring_up(load("ddp-16", {"launch.env.NCCL_ALGO=NVLS"}));
+  REQUIRE(up);
+  CHECK_FALSE(up->failed);  // NCCL 2.21
+}
+
 TEST_CASE("Gloo as the backend of PyTorch waits for the timeout of its group", "[bringup]") {
   const pb::Outcome outcome = failed(
       "ddp-16", {"launch.backend=gloo", "launch.ranks[node=1].env.GLOO_SOCKET_IFNAME=docker0"});
@@ -509,6 +558,29 @@ TEST_CASE("flight recorder dumps name the culprit of the outcome", "[bringup][fl
       if (ranks.size() == 1) CHECK(ranks.front() == culprit);
     }
   }
+}
+
+TEST_CASE("a health query of a hung job names the rank that is behind", "[bringup][flight]") {
+  SilentReporter silent;
+  const auto asked = [&](const std::vector<std::string>& settings) {
+    Scenario scenario = load("ddp-16", settings);
+    const auto patch = parse_patch("skip-collective: {rank: 11, nth: 5}", "test");
+    REQUIRE(patch);
+    REQUIRE(apply(scenario, *patch));
+    const auto outcome = simulate(scenario, Detail::kSummary, silent);
+    REQUIRE(outcome);
+    CHECK(outcome->verdict() == pb::HANG);
+    for (const pb::OutcomeFinding& finding : outcome->findings()) {
+      if (finding.id() == "nccl-ras") return finding.first();
+    }
+    return std::string();
+  };
+  const std::string said = asked({"launch.nccl_version=2.24.3"});
+  INFO(said);
+  CHECK(said.find("1 rank (11) has launched up to operation") != said.npos);
+  CHECK(said.find("15 ranks (0-10,12-15) have launched") != said.npos);
+  CHECK(asked({"launch.nccl_version=2.24.3", "launch.env.NCCL_RAS_ENABLE=0"}).empty());
+  CHECK(asked({"launch.nccl_version=2.21.5"}).empty());
 }
 
 TEST_CASE("every text of the table is for a state that exists and names its source", "[bringup]") {

@@ -167,3 +167,17 @@ TEST_CASE("ring figures of 2.21 and older follow the source of that time", "[ncc
   CHECK(cost_in({2, 28, 9}, shape, kAr, Algorithm::kRing).latency_us ==
         Approx(8.4 + 12 * 3.4 + 2 * 14));
 }
+
+TEST_CASE("up to 2.23 Ring stands in for what NCCL_ALGO does not serve", "[nccl][version]") {
+  const CommShape shape = nodes_of(1, 8, 80);
+  const Call gather = call_of(Function::kAllGather, 1 << 20);
+  for (const NcclVersion version : {NcclVersion{2, 12, 0}, {2, 21, 5}, {2, 23, 4}}) {
+    const NcclModel model = model_of(shape, {{"NCCL_ALGO", "Tree"}}, version);
+    CHECK(choice_of(model, gather).algorithm == Algorithm::kRing);
+    // Where the list serves a function, it is kept to.
+    CHECK(choice_of(model, call_of(Function::kAllReduce, 1 << 26)).algorithm == Algorithm::kTree);
+  }
+  CHECK_FALSE(choose(model_of(shape, {{"NCCL_ALGO", "Tree"}}, {2, 24, 3}), gather));
+  CHECK_FALSE(choose(model_of(shape, {{"NCCL_ALGO", "NVLS"}}, {2, 28, 9}),
+                     call_of(Function::kAllReduce, 1 << 20)));
+}
