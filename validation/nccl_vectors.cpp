@@ -22,9 +22,10 @@ namespace rehearse::validation {
 namespace {
 
 constexpr double kTolerance = 1e-5;
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // spreadsheets write one
 constexpr std::size_t kMaxUnpacked = std::size_t{256} << 20;
 
-// A CSV file without quoting: a header line, then rows of as many fields.
+// A CSV file without quoting: a header line, then rows of as many fields. Empty lines do not count.
 class Table {
  public:
   [[nodiscard]] static Result<Table> read(const std::filesystem::path& folder,
@@ -112,6 +113,7 @@ Result<Table> Table::read(const std::filesystem::path& folder, const std::string
   Table table;
   table.file_ = path.string();
   table.content_ = std::make_unique<std::string>(std::move(content));
+  if (table.content_->starts_with(kByteOrderMark)) table.at_ = kByteOrderMark.size();
   const std::optional<std::string_view> header = table.next_line();
   if (!header) return fail(Code::kBadInput, "is empty", table.file_ + ":1");
   table.split(*header);
@@ -124,13 +126,15 @@ Result<Table> Table::read(const std::filesystem::path& folder, const std::string
 
 std::optional<std::string_view> Table::next_line() {
   const std::string_view content = *content_;
-  if (at_ >= content.size()) return std::nullopt;
-  const std::size_t end = std::min(content.find('\n', at_), content.size());
-  std::string_view line = content.substr(at_, end - at_);
-  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  at_ = end + 1;
-  ++line_;
-  return line;
+  while (at_ < content.size()) {
+    const std::size_t end = std::min(content.find('\n', at_), content.size());
+    std::string_view line = content.substr(at_, end - at_);
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    at_ = end + 1;
+    ++line_;
+    if (!line.empty()) return line;
+  }
+  return std::nullopt;
 }
 
 void Table::split(std::string_view line) {

@@ -168,3 +168,19 @@ TEST_CASE("malformed vectors are refused with file and line", "[nccl][vectors]")
     CHECK(folder.error().code == Code::kBadInput);
   }
 }
+
+TEST_CASE("empty lines, a byte order mark and line ends of other systems do not matter",
+          "[nccl][vectors]") {
+  Folder folder;
+  folder.shapes = "\xef\xbb\xbf" + folder.shapes + "\n\r\n";
+  folder.tuning += "\n";
+  for (std::size_t at = 0; (at = folder.choice.find('\n', at)) != std::string::npos; at += 2) {
+    folder.choice.insert(at, "\r");
+  }
+  folder.write();
+  const auto report = check_vectors(folder.path);
+  INFO((report ? "" : report.error().message()));
+  REQUIRE(report);
+  CHECK(report->mismatches == 0);
+  CHECK(report->choice_rows == 20);
+}
