@@ -66,14 +66,20 @@ Result<void> inject(const std::vector<FaultUse>& uses, const BlindContext& conte
   return {};
 }
 
+// Another draw is another machine.
+uint64_t seed_of_machine(const BlindRun& run, uint32_t tries) {
+  return tries == 0 ? run.seed : Random(run.seed, "machine", tries).next() >> 1;
+}
+
 Result<Injected> attempt(const PreparedJob& job, std::vector<FaultUse> uses, const BlindRun& run,
-                         const BlindContext& context) {
+                         uint32_t tries, const BlindContext& context) {
   Injected out;
+  out.redrawn = tries;
   out.job = &job;
   out.uses = std::move(uses);
   sim::Scenario healthy = job.scenario;
   if (run.blind) {
-    RH_TRY(healthy, hidden(job.scenario, run.seed));
+    RH_TRY(healthy, hidden(job.scenario, seed_of_machine(run, tries)));
   }
   out.broken = healthy;
   if (auto done = inject(out.uses, context, out.broken); !done) return tl::unexpected(done.error());
@@ -106,13 +112,12 @@ Result<Injected> draw(const BlindRun& run, const BlindContext& context) {
     for (const auto& entry : run.faults) {
       uses.push_back(defaults ? faults::with_defaults(entry) : draw_use(entry, from, random));
     }
-    auto injected = attempt(*job, std::move(uses), run, context);
+    auto injected = attempt(*job, std::move(uses), run, tries, context);
     if (!injected) {
       if (injected.error().code == Code::kInterrupted) return injected;
       last = injected.error().message();
       continue;
     }
-    injected->redrawn = tries;
     if (run.faults.empty() || shows(*injected, run)) return injected;
     last = fmt::format("{} shows {}", injected->uses.front().text(), injected->symptom.id());
   }
