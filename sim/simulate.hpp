@@ -27,7 +27,7 @@ enum class Detail : uint8_t {
   kSummary = 0,
   kSavings = 1,
   kTimeline = 1 << 1 | kSavings,
-  kRecords = 1 << 2 | kSavings,
+  kRecords = 1 << 2,
   kPictures = 1 << 3 | kSavings,
 };
 [[nodiscard]] constexpr Detail operator|(Detail a, Detail b) {

@@ -22,11 +22,13 @@ using Kinds = pb::Parameter;
 using Device = std::pair<uint32_t, uint32_t>;
 
 constexpr size_t kNodesTried = 8;
+constexpr double kCountsTried = 12;
 constexpr std::array kFirstCalls = {"0", "1", "3", "7", "15"};
 
 struct Placed {
   FaultUse use;
   bool suspected = false;  // a suspect of the evidence decided at least one parameter
+  size_t far = 0;          // how many more likely values there are, over all parameters
 };
 
 // The node chosen so far, for devices inside it.
@@ -83,10 +85,15 @@ std::vector<std::string> suggested(const pb::Parameter& p, const FaultUse& use,
       // Evidence counts calls per communicator, programs count all: the first few are tried too.
       std::vector<std::string> out;
       if (suspects.sequence && *suspects.sequence >= 0) {
-        out.push_back(std::to_string(*suspects.sequence));
+        // Calls that differ may pair for a while before one does not.
+        for (const int64_t before : {0, 1, 2, 3}) {
+          if (*suspects.sequence >= before) {
+            out.push_back(std::to_string(*suspects.sequence - before));
+          }
+        }
       }
       for (const char* nth : kFirstCalls) {
-        if (out.empty() || out.front() != nth) out.emplace_back(nth);
+        if (std::find(out.begin(), out.end(), nth) == out.end()) out.emplace_back(nth);
       }
       return out;
     }
@@ -107,25 +114,41 @@ std::vector<std::string> values_to_try(const pb::Parameter& p, std::vector<std::
     }
   }
   if (!likely.empty()) return likely;
+  // A stage of a job that has none.
+  if (p.kind() == Kinds::RANKS && healthy.trace().has_synth() && healthy.trace().synth().pp() < 2) {
+    return {};
+  }
   if (p.choices_size() > 0) return {p.choices().begin(), p.choices().end()};
-  return {p.default_()};
+  std::vector<std::string> out{p.default_()};
+  const auto from = parse_value(p, p.usual_from()), to = parse_value(p, p.usual_to());
+  if (p.kind() != Kinds::COUNT || !from || !to || *to - *from > kCountsTried) return out;
+  for (double count = *from; count <= *to; ++count) {
+    const std::string value = format_value(p, count);
+    if (value != p.default_()) out.push_back(value);
+  }
+  return out;
 }
 
 std::vector<Placed> placements(const std::shared_ptr<const FaultEntry>& entry,
                                const Suspects& suspects, const pb::Scenario& healthy) {
-  std::vector<Placed> all{{with_defaults(entry), false}};
+  std::vector<Placed> all{{.use = with_defaults(entry)}};
   for (const pb::Parameter& p : entry->fault.parameters()) {
     if (p.strength()) continue;
     std::vector<Placed> next;
     for (const Placed& placed : all) {
       const std::vector<std::string> likely = suggested(p, placed.use, suspects);
+      size_t far = placed.far;
       for (const std::string& value : values_to_try(p, likely, healthy)) {
         const bool suspected = std::find(likely.begin(), likely.end(), value) != likely.end();
         auto use = with_value(placed.use, p.name(), value);
-        if (!use || next.size() >= 4 * kPlacesPerFault) continue;
-        next.push_back({std::move(*use), placed.suspected || suspected});
+        if (!use) continue;
+        next.push_back({std::move(*use), placed.suspected || suspected, far++});
       }
     }
+    // The second place with the first values before the first place with the tenth.
+    std::stable_sort(next.begin(), next.end(),
+                     [](const Placed& a, const Placed& b) { return a.far < b.far; });
+    if (next.size() > 4 * kPlacesPerFault) next.resize(4 * kPlacesPerFault);
     all = std::move(next);
   }
   return all;
@@ -253,7 +276,7 @@ void add_candidates(const std::shared_ptr<const FaultEntry>& entry, double liste
 
 Result<std::vector<Candidate>> find_candidates(const Clues& clues,
                                                const FaultCatalogue& catalogue) {
-  Suspects suspects = find_suspects(clues.outcome, clues.changes, clues.healthy);
+  Suspects suspects = find_suspects(clues.outcome, clues.changes, clues.healthy, clues.pace);
   if (clues.configured) add_configured(*clues.configured, clues.healthy.launch(), suspects);
   std::vector<Candidate> out;
   for (const auto& entry : catalogue.entries()) {

@@ -8,11 +8,14 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "faults/diagnose/deviations.hpp"
 
 namespace rehearse::faults {
 namespace {
 
 constexpr double kNothing = 1e-9;
+// Ranks that are waited for less than this share of the one most waited for are in somebody's way, not missing.
+constexpr double kHardly = 0.3;
 
 // The noise of a figure: a floor, and a part of the change itself, because strengths are fitted and
 // models err in proportion.
@@ -53,7 +56,8 @@ void add_breakdown(const pb::Outcome& run, const pb::Outcome& healthy, Changes& 
     put(Aspect::kCompute, rank.compute(), was.compute());
     put(Aspect::kTransfer, rank.communication(), was.communication());
     put(Aspect::kWait, rank.wait(), was.wait());
-    put(Aspect::kHost, rank.host() + rank.idle(), was.host() + was.idle());
+    put(Aspect::kHost, rank.host(), was.host());
+    put(Aspect::kIdle, rank.idle(), was.idle());
     put(Aspect::kOverlap, rank.overlapped(), was.overlapped());
   }
 }
@@ -184,28 +188,46 @@ void add_sizes(const pb::Outcome& run, Changes& out) {
   }
 }
 
+void add_records(const pb::Outcome& run, Changes& out) {
+  auto& records = out[Aspect::kRecords];
+  for (const Deviation& row : deviations(run)) {
+    const std::string key = fmt::format("rank {} in {}: ", row.rank, row.group);
+    // By how much somebody is ahead depends on the moment; that he is does not.
+    records[key + "calls more"] = {std::clamp(0.5 * row.ahead, -1.0, 1.0), 0.25};
+    records[key + "other calls"] = {std::log1p(static_cast<double>(row.others)), 0.1};
+    records[key + "size"] = {row.size, 0.05};
+    records[key + "first other call"] = {std::log1p(static_cast<double>(row.sequence + 1)), 0.05};
+  }
+  if (records.empty()) out.erase(Aspect::kRecords);
+}
+
 void add_failure(const pb::Outcome& run, const pb::Outcome& healthy, Changes& out) {
   const pb::Failure& failure = run.first_failure();
   out[Aspect::kPhase][pb::Phase_Name(failure.phase())] = {1, 0};
-  if (run.has_first_failure()) out[Aspect::kFailed][rank_key(failure.rank())] = {1, 0};
+  // Whose timer of many ends first in a hang is chance.
+  if (run.has_first_failure() && run.verdict() != pb::HANG) {
+    out[Aspect::kFailed][rank_key(failure.rank())] = {1, 0};
+  }
   for (const pb::RankBringUp& rank : run.bring_up().ranks()) {
     out[Aspect::kState][rank_key(rank.rank()) + " " + rank.state()] = {1, 0};
   }
-  std::set<uint32_t> waiting, wanted;
+  std::set<uint32_t> waiting;
   for (const pb::Wait& wait : run.waits()) {
     waiting.insert(wait.rank());
-    wanted.insert(wait.for_ranks().begin(), wait.for_ranks().end());
     out[Aspect::kCall][wait.communicator() + " " + wait.operation()] = {1, 0};
   }
-  if (run.waits_size() > 0 && run.waits(0).sequence() >= 0) {
-    out[Aspect::kCall]["sequence of " + run.waits(0).communicator()] =
-        with_noise(std::log1p(static_cast<double>(run.waits(0).sequence())), 0.1, 0.02);
+  if (const pb::Wait* call = stuck_call(run); call && call->sequence() >= 0) {
+    out[Aspect::kCall]["sequence of " + call->communicator()] =
+        with_noise(std::log1p(static_cast<double>(call->sequence())), 0.05, 0);
   } else if (!failure.operation().empty()) {
     out[Aspect::kCall][failure.communicator() + " " + failure.operation()] = {1, 0};
   }
   for (const uint32_t rank : waiting) out[Aspect::kWaiting][rank_key(rank)] = {1, 0};
-  for (const uint32_t rank : wanted) {
-    if (!waiting.count(rank)) out[Aspect::kMissing][rank_key(rank)] = {1, 0};
+  const auto wanted = waited_for(run);
+  double most = 0;
+  for (const auto& [rank, share] : wanted) most = std::max(most, share);
+  for (const auto& [rank, share] : wanted) {
+    if (share > kHardly * most) out[Aspect::kMissing][rank_key(rank)] = {share / most, 0.1};
   }
   for (const pb::ErrorText& error : run.error_text()) {
     out[Aspect::kText][text_kind(error.text())] = {1, 0};
@@ -213,6 +235,7 @@ void add_failure(const pb::Outcome& run, const pb::Outcome& healthy, Changes& ou
     if (run.waits().empty()) out[Aspect::kWaiting][rank_key(error.rank())] = {1, 0};
   }
   add_sizes(run, out);
+  add_records(run, out);
   for (const pb::RankBringUp& rank : run.bring_up().ranks()) {
     if (!rank.text().empty()) out[Aspect::kText][text_kind(rank.text())] = {1, 0};
   }
@@ -239,7 +262,9 @@ const char* name_of(Aspect aspect) {
     case Aspect::kWait:
       return "waits of ranks";
     case Aspect::kHost:
-      return "host and idle time of ranks";
+      return "host time of ranks";
+    case Aspect::kIdle:
+      return "idle time of ranks";
     case Aspect::kOverlap:
       return "overlap";
     case Aspect::kCalls:
@@ -270,6 +295,8 @@ const char* name_of(Aspect aspect) {
       return "first to fail";
     case Aspect::kText:
       return "error text";
+    case Aspect::kRecords:
+      return "recorded calls";
     case Aspect::kSize:
       return "size brought to the call";
     case Aspect::kWhen:
@@ -279,11 +306,32 @@ const char* name_of(Aspect aspect) {
 }
 
 bool is_measured(Aspect aspect) {
-  return aspect <= Aspect::kOverlap || aspect == Aspect::kBandwidth;
+  return aspect <= Aspect::kOverlap || aspect == Aspect::kBandwidth || aspect == Aspect::kRecords;
 }
 
 bool is_time(Aspect aspect) {
   return aspect <= Aspect::kOverlap || aspect == Aspect::kBandwidth || aspect == Aspect::kLinks;
+}
+
+std::map<uint32_t, double> waited_for(const pb::Outcome& run) {
+  std::map<uint32_t, double> out;
+  for (const pb::Wait& wait : run.waits()) {
+    for (const uint32_t rank : wait.for_ranks()) out[rank] += 1.0 / wait.for_ranks_size();
+  }
+  return out;
+}
+
+const pb::Wait* stuck_call(const pb::Outcome& run) {
+  std::map<std::pair<std::string, int64_t>, int> ranks;
+  const pb::Wait* most = nullptr;
+  const auto in = [&](const pb::Wait& wait) -> int& {
+    return ranks[{wait.communicator(), wait.sequence()}];
+  };
+  for (const pb::Wait& wait : run.waits()) ++in(wait);
+  for (const pb::Wait& wait : run.waits()) {
+    if (!most || in(wait) > in(*most)) most = &wait;
+  }
+  return most;
 }
 
 std::string text_kind(const std::string& text) {

@@ -21,7 +21,8 @@ enum class Aspect {
   kCompute,    // per rank
   kTransfer,   // per rank: communication
   kWait,       // per rank
-  kHost,       // per rank: host and idle
+  kHost,       // per rank: GPU without work because the host is late
+  kIdle,       // per rank: the rest of its time
   kOverlap,    // per rank: communication behind compute
   kCalls,      // calls and bytes of each communicator, ln
   kBandwidth,  // bus bandwidth of each communicator, ln
@@ -35,9 +36,10 @@ enum class Aspect {
   kPhase,
   kState,    // in which each rank did not come up
   kWaiting,  // ranks that wait
-  kMissing,  // ranks that are waited for and wait for nobody
+  kMissing,  // ranks that are waited for, the one most waited for alone 1
   kCall,     // in which call
   kSize,     // ranks that came to it with another size
+  kRecords,  // calls that a rank recorded and its peers did not
   kFailed,   // the rank that failed first
   kText,     // kinds of error text
   kWhen,     // when it stopped, and when somebody said so
@@ -58,6 +60,13 @@ using Changes = std::map<Aspect, std::map<std::string, Change>>;
 [[nodiscard]] bool is_measured(Aspect aspect);
 // Grows with the strength of a fault.
 [[nodiscard]] bool is_time(Aspect aspect);
+
+// How many ranks wait for each, in calls in which nobody else is missing; one of several that are missing has its share
+// of the blame. In a cycle of waits the cause is waited for by more than one.
+[[nodiscard]] std::map<uint32_t, double> waited_for(const pb::Outcome& run);
+
+// A wait in the call that most ranks wait in; null: nobody waits.
+[[nodiscard]] const pb::Wait* stuck_call(const pb::Outcome& run);
 
 // An error text without what differs from run to run: numbers, addresses, names of hosts.
 [[nodiscard]] std::string text_kind(const std::string& text);

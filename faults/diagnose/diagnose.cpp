@@ -163,6 +163,17 @@ void say_who_is_alike(const std::vector<Suspected>& all, const FaultClasses* cla
   }
 }
 
+bool explains(const Likeness& likeness) {
+  return likeness.score >= kExplains && likeness.unexplained.empty();
+}
+
+double pace_of(const pb::Outcome& simulated, const pb::Outcome& healthy) {
+  const auto step = static_cast<double>(healthy.step_time_ns().mean());
+  return step > 0 && simulated.step_time_ns().mean() > 0
+             ? static_cast<double>(simulated.step_time_ns().mean()) / step
+             : 1;
+}
+
 }  // namespace
 
 void add_culprits(const FaultUse& use, const pb::Scenario& document, pb::Cause& cause) {
@@ -250,16 +261,21 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
                     .changes = changes,
                     .symptom = diagnosis.symptom(),
                     .healthy = request.healthy.document,
-                    .configured = configured ? &*configured : nullptr};
+                    .configured = configured ? &*configured : nullptr,
+                    .pace = pace_of(simulated, healthy)};
   RH_TRY(std::vector<Candidate> candidates, find_candidates(clues, catalogue));
   std::vector<Suspected> all = by_fault(std::move(candidates));
-  Laboratory laboratory(request.healthy, simulated, {evidence.verdict(), changes}, world,
-                        request.max_simulations);
+  Laboratory laboratory(request.healthy, simulated,
+                        {.verdict = evidence.verdict(),
+                         .changes = changes,
+                         .failed_ns = evidence.first_failure().time_ns(),
+                         .pace = clues.pace},
+                        world, request.max_simulations);
   if (auto tried = try_all(all, laboratory); !tried) return tl::unexpected(tried.error());
   for (const Suspected& suspected : all) {
     *diagnosis.add_causes() = cause_of(suspected, request.healthy.document);
   }
-  diagnosis.set_unknown(all.empty() || (all[0].trial && all[0].trial->likeness.score < kExplains));
+  diagnosis.set_unknown(all.empty() || (all[0].trial && !explains(all[0].trial->likeness)));
   diagnosis.set_straggler(straggler_kind(changes, request.healthy.document));
   say_what_to_collect(all, request.classes, diagnosis);
   say_who_is_alike(all, request.classes, diagnosis);

@@ -11,6 +11,8 @@ namespace rehearse::faults {
 namespace {
 
 constexpr double kAgrees = 0.8;
+// Aspects of this weight that agree less than this cannot be explained away by what a model gets wrong.
+constexpr double kTelling = 1.5, kContradicts = 0.7;
 // A change of this many times its noise counts in full.
 constexpr double kClear = 3;
 
@@ -36,6 +38,8 @@ double weight_of(Aspect aspect) {
     case Aspect::kPattern:
     case Aspect::kCompute:
     case Aspect::kHost:
+    case Aspect::kIdle:
+    case Aspect::kRecords:
       return 2;
     default:
       return 1;
@@ -128,6 +132,7 @@ Likeness likeness(const Changes& evidence, const Changes& simulated, double scal
     const double value = std::clamp(1 - compared.off / compared.extent, 0.0, 1.0);
     const double weight = weight_of(aspect) * std::min(1.0, compared.clear / kClear);
     out.aspects[aspect] = value;
+    if (weight >= kTelling && value < kContradicts) out.unexplained.push_back(aspect);
     sum += weight * value;
     weights += weight;
     (value >= kAgrees ? out.same : out.different).push_back(in_words(aspect, compared));

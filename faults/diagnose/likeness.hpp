@@ -21,6 +21,8 @@ struct Likeness {
   std::vector<std::string> same;       // what agrees, in words
   std::vector<std::string> different;  // what does not
   std::map<Aspect, double> aspects;    // 0 to 1, those that count
+  // Clear changes of what points at single parts that are not alike: another cause, or one more.
+  std::vector<Aspect> unexplained;
 };
 
 // `scale` multiplies what grows with the strength of the simulated fault, to compare shapes before a

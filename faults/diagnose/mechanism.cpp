@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "faults/diagnose/mechanism.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -48,8 +50,20 @@ bool sets_speed(const pb::Patch& patch) {
   });
 }
 
+// A rank of which nothing was recorded can hide anything.
+template <typename Transform>
+bool unrecorded(const Transform& transform, const Changes& changes) {
+  const auto found = changes.find(Aspect::kCompute);
+  return transform.has_rank() && found != changes.end() &&
+         !found->second.count(fmt::format("rank {}", transform.rank()));
+}
+
 bool shows(const pb::Patch& patch, const Changes& changes) {
   if (sets_speed(patch)) return changed(changes, Aspect::kCompute);
+  if (unrecorded(patch.slow_rank(), changes) || unrecorded(patch.pause_rank(), changes) ||
+      unrecorded(patch.slow_host(), changes)) {
+    return true;
+  }
   switch (patch.transform_case()) {
     case pb::Patch::kSlowRank:
     case pb::Patch::kVarySteps:
@@ -57,7 +71,8 @@ bool shows(const pb::Patch& patch, const Changes& changes) {
     case pb::Patch::kPauseRank:
     case pb::Patch::kSlowHost:
     case pb::Patch::kLoadData:
-      return changed(changes, Aspect::kHost) || changed(changes, Aspect::kCompute);
+      return changed(changes, Aspect::kHost) || changed(changes, Aspect::kIdle) ||
+             changed(changes, Aspect::kCompute);
     case pb::Patch::kScaleCollectives:
       return other_bytes(changes);
     case pb::Patch::kRegenerate:

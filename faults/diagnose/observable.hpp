@@ -4,7 +4,7 @@
 // nothing else, of real evidence and of its own simulated runs alike.
 //
 //   kept      verdict, step times, each rank's breakdown (profiler), error texts, timers and the
-//             state in which each rank came up or not (logs), waits (flight recorder, py-spy),
+//             state in which each rank came up or not (logs), waits and recorded calls (flight recorder, py-spy),
 //             transports and algorithms of communicators (NCCL log), bytes and busy share of links
 //             (port, NVLink and PCIe counters), memory (allocator), the nodes whose NCCL log says that
 //             a transport is not used there, warnings about steps, devices and memory

@@ -8,8 +8,11 @@
 #include <cctype>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <tuple>
 
 #include "base/text.hpp"
+#include "faults/diagnose/deviations.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -17,6 +20,7 @@ namespace {
 constexpr double kLate = 0.04;  // of a step: more than noise
 constexpr size_t kFew = 4;
 constexpr size_t kLinksPerKind = 2;
+constexpr int64_t kFarLonger = 3;  // times the usual step
 
 template <typename T>
 void add_once(std::vector<T>& list, const T& value) {
@@ -33,6 +37,13 @@ std::map<uint32_t, double> by_rank(const Changes& changes, Aspect aspect) {
       out[static_cast<uint32_t>(std::stoul(key.substr(5)))] = change.value;
     }
   }
+  return out;
+}
+
+// Time without work on the GPU: the host is late, or nobody knows.
+std::map<uint32_t, double> held_up(const Changes& changes) {
+  std::map<uint32_t, double> out = by_rank(changes, Aspect::kHost);
+  for (const auto& [rank, value] : by_rank(changes, Aspect::kIdle)) out[rank] += value;
   return out;
 }
 
@@ -101,20 +112,29 @@ void add_link(const std::string& link, const pb::Scenario& document, Suspects& o
   }
 }
 
-void from_failure(const pb::Outcome& outcome, Suspects& out) {
+// Those who are waited for and wait for nobody; where all wait in a cycle, those most waited for.
+void add_wanted(const pb::Outcome& outcome, Suspects& out) {
   std::set<uint32_t> waiting;
   for (const pb::Wait& wait : outcome.waits()) waiting.insert(wait.rank());
-  std::map<uint32_t, int> wanted;
-  for (const pb::Wait& wait : outcome.waits()) {
-    for (const uint32_t rank : wait.for_ranks()) {
-      if (!waiting.count(rank)) ++wanted[rank];
-    }
-    if (!out.sequence || wait.sequence() < *out.sequence) out.sequence = wait.sequence();
+  std::vector<std::tuple<bool, double, uint32_t>> sorted;
+  for (const auto& [rank, share] : waited_for(outcome)) {
+    sorted.emplace_back(waiting.count(rank) > 0, -share, rank);
   }
-  std::vector<std::pair<int, uint32_t>> sorted;
-  for (const auto& [rank, times] : wanted) sorted.emplace_back(-times, rank);
   std::sort(sorted.begin(), sorted.end());
-  for (const auto& [times, rank] : sorted) add_once(out.ranks, rank);
+  size_t in_cycle = 0;
+  for (const auto& [waits, share, rank] : sorted) {
+    if (waits && (in_cycle++ >= kFew || share > -1)) break;
+    add_once(out.ranks, rank);
+  }
+}
+
+void from_failure(const pb::Outcome& outcome, Suspects& out) {
+  if (const pb::Wait* call = stuck_call(outcome)) out.sequence = call->sequence();
+  if (const auto other = most_deviating(outcome)) {
+    add_once(out.ranks, other->rank);
+    out.sequence = other->nth;
+  }
+  add_wanted(outcome, out);
   // Who waits for all others has made a call that nobody else made.
   std::map<uint32_t, size_t> waits_for;
   for (const pb::Wait& wait : outcome.waits()) {
@@ -183,12 +203,25 @@ void from_named_adapters(const pb::Outcome& outcome, const pb::Scenario& documen
   }
 }
 
+// Ranks of which nothing was recorded, where others were.
+void add_unrecorded(const std::map<uint32_t, double>& recorded, const pb::Scenario& document,
+                    Suspects& out) {
+  if (recorded.empty()) return;
+  for (const pb::RankLaunch& rank : document.launch().ranks()) {
+    if (!recorded.count(rank.rank()) && out.ranks.size() < 4 * kFew) {
+      add_once(out.ranks, rank.rank());
+    }
+  }
+}
+
 void from_times(const Changes& changes, const pb::Scenario& document, Suspects& out) {
   const auto node_of = nodes_of(document);
   for (const Aspect aspect : {Aspect::kCompute, Aspect::kHost, Aspect::kMemory}) {
-    const auto values = by_rank(changes, aspect);
+    const auto values = aspect == Aspect::kHost ? held_up(changes) : by_rank(changes, aspect);
     const auto late = late_ranks(values);
     for (size_t i = 0; i < std::min(late.size(), kFew); ++i) add_once(out.ranks, late[i].second);
+    // Nobody who was recorded computes longer.
+    if (late.empty() && aspect == Aspect::kCompute) add_unrecorded(values, document, out);
     if (late.empty()) continue;
     // Those within half of the latest are late together.
     std::vector<uint32_t> together;
@@ -212,6 +245,7 @@ void from_times(const Changes& changes, const pb::Scenario& document, Suspects& 
       least->second < 0.5 * lower_quartile(waits)) {
     add_once(out.ranks, least->first);
   }
+  add_unrecorded(by_rank(changes, Aspect::kCompute), document, out);
 }
 
 void from_links(const Changes& changes, const pb::Scenario& document, Suspects& out) {
@@ -256,10 +290,25 @@ void from_unused_nics(const pb::Outcome& outcome, const pb::Scenario& document, 
   for (const auto& nic : unused) add_once(out.nics, nic);
 }
 
+// When it stopped. Peers of who crashes go on for a while, but not beyond the step in which it happened.
+int64_t end_of_run(const pb::Outcome& outcome) {
+  const pb::StepTimes& steps = outcome.step_time_ns();
+  if (outcome.verdict() != pb::CRASH || steps.each().empty()) return outcome.last_progress_ns();
+  return std::min(outcome.last_progress_ns(), (2 * steps.each_size() + 1) * steps.mean() / 2);
+}
+
+// When the one step began that took far longer than all others together would make it.
+std::optional<int64_t> begin_of_long_step(const pb::Outcome& outcome) {
+  const auto& each = outcome.step_time_ns().each();
+  const auto longest = std::max_element(each.begin(), each.end());
+  if (each.size() < 2 || *longest < kFarLonger * outcome.step_time_ns().p50()) return std::nullopt;
+  return std::accumulate(each.begin(), longest, int64_t{0}) + outcome.step_time_ns().min() / 2;
+}
+
 }  // namespace
 
 Suspects find_suspects(const pb::Outcome& outcome, const Changes& changes,
-                       const pb::Scenario& document) {
+                       const pb::Scenario& document, double pace) {
   Suspects out;
   for (const pb::Culprit& culprit : outcome.culprits()) {
     if (culprit.has_node()) add_once(out.nodes, culprit.node());
@@ -275,8 +324,11 @@ Suspects find_suspects(const pb::Outcome& outcome, const Changes& changes,
     from_failure(outcome, out);
     const auto sizes = by_rank(changes, Aspect::kSize);
     if (sizes.size() == 1) out.size_ratio = std::exp(sizes.begin()->second);
-    out.moment = outcome.last_progress_ns();
+    out.moment = std::llround(pace * static_cast<double>(end_of_run(outcome)));
     out.steps = static_cast<uint32_t>(outcome.step_time_ns().each_size());
+  }
+  if (const auto begin = begin_of_long_step(outcome)) {
+    out.moment = std::llround(pace * static_cast<double>(*begin));
   }
   from_times(changes, document, out);
   from_links(changes, document, out);
@@ -315,7 +367,7 @@ void add_configured(const pb::Launch& configured, const pb::Launch& healthy, Sus
 
 std::string straggler_kind(const Changes& changes, const pb::Scenario& document) {
   const auto compute = by_rank(changes, Aspect::kCompute);
-  const auto host = by_rank(changes, Aspect::kHost);
+  const auto host = held_up(changes);
   const auto late = late_ranks(compute), held = late_ranks(host);
   const auto all = [](const std::map<uint32_t, double>& values) {
     return values.size() > 1 && lower_quartile(values) > kLate;

@@ -34,9 +34,10 @@ struct Suspects {
 
 // From who is waited for in a hang, who failed first, who did not come up, whose compute or host time
 // rose, who waits least while the others wait, whose memory rose, from links that are busier than
-// before and NICs that carry nothing although most do. `document` is the expanded scenario.
+// before and NICs that carry nothing although most do, and ranks that were not recorded. `document` is the expanded
+// scenario; `pace` turns times of the evidence into times of the simulated job.
 [[nodiscard]] Suspects find_suspects(const pb::Outcome& outcome, const Changes& changes,
-                                     const pb::Scenario& document);
+                                     const pb::Scenario& document, double pace);
 
 // Ranks, and nodes with them, that are started otherwise than they should be, before all other suspects.
 void add_configured(const pb::Launch& configured, const pb::Launch& healthy, Suspects& suspects);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "faults/diagnose/observable.hpp"
 #include "faults/symptoms/classifier.hpp"
@@ -10,7 +11,9 @@
 namespace rehearse::faults {
 namespace {
 
-constexpr int kFitRounds = 4, kRoughRounds = 2;
+constexpr int kFitRounds = 4, kRoughRounds = 2, kTimedRounds = 3;
+// Moments closer than this part of a step are the same.
+constexpr double kSameMoment = 0.01;
 // Magnitudes further apart than this (in logarithm) say little about the shape, of faults that have any of it.
 constexpr double kFarOff = 0.7, kWorthFitting = 0.25;
 // Magnitudes closer than this (in logarithm) need no better fit.
@@ -25,6 +28,15 @@ const pb::Parameter* strength_of(const pb::Fault& fault) {
     if (p.strength()) return &p;
   }
   return nullptr;
+}
+
+// In steps, with fractions: how far a run came that did not complete, and when it failed.
+std::optional<double> steps_until(const char* what, const Changes& changes) {
+  const auto when = changes.find(Aspect::kWhen);
+  if (when == changes.end()) return std::nullopt;
+  const auto found = when->second.find(what);
+  if (found == when->second.end()) return std::nullopt;
+  return std::expm1(found->second.value);
 }
 
 }  // namespace
@@ -95,7 +107,39 @@ Trial Laboratory::fit(const Trial& start, int rounds) {
   return best;
 }
 
-Trial Laboratory::fitted(const Trial& start) { return fit(start, kFitRounds); }
+Trial Laboratory::timed(const Trial& start) {
+  const auto& parameters = start.use.fault().parameters();
+  const auto moment =
+      std::find_if(parameters.begin(), parameters.end(),
+                   [](const pb::Parameter& p) { return p.kind() == pb::Parameter::MOMENT; });
+  const auto wanted = steps_until("last progress", evidence_.changes);
+  if (moment == parameters.end() || !wanted || evidence_.verdict == pb::COMPLETED) return start;
+  const auto step = static_cast<double>(baseline_.step_time_ns().mean());
+  Trial best = start, now = start;
+  for (int round = 0; round < kTimedRounds; ++round) {
+    const auto made = steps_until("last progress", now.changes);
+    const auto failed = steps_until("first error", now.changes);
+    const auto at = parse_value(*moment, now.use.values.at(moment->name()));
+    if (!made || !failed || !at) break;
+    double moved = *at + (*wanted - *made) * step;
+    if (evidence_.verdict == pb::CRASH) {
+      // Peers go on for a while; how long it takes until somebody notices does not depend on how fast the job is.
+      const double noticed = *failed * step - *at;
+      moved = evidence_.pace * (static_cast<double>(evidence_.failed_ns) - noticed);
+    }
+    moved = std::max(0.0, moved);
+    if (std::abs(moved - *at) < kSameMoment * step) break;
+    auto use = with_value(now.use, moment->name(), format_value(*moment, moved));
+    if (!use) break;
+    const auto trial = once(*use);
+    if (!trial) break;
+    if (trial->likeness.score > best.likeness.score) best = *trial;
+    now = *trial;
+  }
+  return best;
+}
+
+Trial Laboratory::fitted(const Trial& start) { return timed(fit(start, kFitRounds)); }
 
 Trial Laboratory::roughly_fitted(const Trial& start) {
   const double wanted = magnitude(evidence_.changes);

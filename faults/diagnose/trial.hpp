@@ -21,6 +21,8 @@ struct Trial {
 struct Measured {
   pb::Verdict verdict;
   const Changes& changes;
+  int64_t failed_ns = 0;  // when somebody first said so
+  double pace = 1;        // healthy step as simulated over that of the evidence
 };
 
 // Counts simulations and stops at the limit. What was simulated once is not simulated again.
@@ -35,7 +37,8 @@ class Laboratory {
   [[nodiscard]] Result<Trial> once(const FaultUse& use);
   // The same with the strength that makes the magnitude that of the evidence: secants on the logarithms
   // of strength and magnitude, from the one given; effects are taken to be monotonic. The best of
-  // what was tried; `start` where the fault has no strength.
+  // what was tried; `start` where the fault has no strength. Of a run that did not complete the fault's moment is moved
+  // until the run comes as far as the evidence.
   [[nodiscard]] Trial fitted(const Trial& start);
   // The same in two rounds, and only where the default is far off: effects are not linear, and neither is their shape.
   [[nodiscard]] Trial roughly_fitted(const Trial& start);
@@ -45,6 +48,7 @@ class Laboratory {
 
  private:
   [[nodiscard]] Trial fit(const Trial& start, int rounds);
+  [[nodiscard]] Trial timed(const Trial& start);
 
   const sim::Scenario& healthy_;
   const pb::Outcome& baseline_;

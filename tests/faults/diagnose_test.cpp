@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "faults/diagnose/diagnose.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -179,4 +180,56 @@ TEST_CASE("evidence that no fault of the catalogue explains has an unknown cause
     rank.set_step(3 * rank.step());
   }
   CHECK(broken.diagnosis().unknown());
+}
+
+TEST_CASE("several slow GPUs are not explained by one of them", "[faults][diagnose]") {
+  Broken broken("F60:rank=3,factor=2");
+  const auto slow =
+      std::find_if(broken.evidence.breakdown().begin(), broken.evidence.breakdown().end(),
+                   [](const pb::RankBreakdown& rank) { return rank.rank() == 3; });
+  REQUIRE(slow != broken.evidence.breakdown().end());
+  const pb::RankBreakdown like = *slow;
+  for (pb::RankBreakdown& rank : *broken.evidence.mutable_breakdown()) {
+    if (rank.rank() % 4 != 3) continue;
+    const uint32_t number = rank.rank();
+    rank = like;
+    rank.set_rank(number);
+  }
+  CHECK(broken.diagnosis().unknown());
+}
+
+TEST_CASE("a slow GPU is found among the ranks of which nothing was recorded",
+          "[faults][diagnose]") {
+  Broken broken("F60:rank=11,factor=3.2");
+  auto& rows = *broken.evidence.mutable_breakdown();
+  rows.erase(std::remove_if(rows.begin(), rows.end(),
+                            [](const pb::RankBreakdown& rank) { return rank.rank() == 11; }),
+             rows.end());
+  const pb::Diagnosis diagnosis = broken.diagnosis();
+  REQUIRE(diagnosis.causes_size() > 0);
+  CHECK(diagnosis.causes(0).fault() == "F60");
+  CHECK(diagnosis.causes(0).culprits(0).rank() == 11);
+}
+
+TEST_CASE("in a cycle of waits the rank is missing that most wait for", "[faults][diagnose]") {
+  pb::Outcome run;
+  const auto wait = [&](uint32_t rank, const char* group, int64_t sequence,
+                        std::initializer_list<uint32_t> others) {
+    pb::Wait& row = *run.add_waits();
+    row.set_rank(rank);
+    row.set_communicator(group);
+    row.set_sequence(sequence);
+    for (const uint32_t other : others) row.add_for_ranks(other);
+  };
+  wait(4, "dp/0-4:4", 24, {0});
+  for (const uint32_t rank : {0u, 1u, 3u}) wait(rank, "tp/0-3", 519, {2});
+  wait(2, "mp/0-7", 0, {0, 1, 3, 4, 5, 6, 7});
+  const auto wanted = waited_for(run);
+  CHECK(wanted.at(2) == Approx(3));
+  CHECK(wanted.at(0) < 1.2);
+  REQUIRE(stuck_call(run) != nullptr);
+  CHECK(stuck_call(run)->communicator() == "tp/0-3");
+  run.set_verdict(pb::HANG);
+  const Changes changes = changes_of(run, run);
+  CHECK(changes.at(Aspect::kMissing).at("rank 2").value == Approx(1));
 }

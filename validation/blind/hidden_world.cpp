@@ -117,6 +117,7 @@ pb::Outcome measured(const pb::Outcome& outcome, const MeasurementNoise& noise, 
     if (random.uniform() < noise.missing) missing.insert(rank);
   }
   drop(*out.mutable_breakdown(), missing);
+  drop(*out.mutable_flight_records(), missing);
   for (pb::RankMemory& rank : *out.mutable_memory()->mutable_ranks()) {
     rank.set_peak(noisy(rank.peak(), noise.memory, random));
     for (pb::MemoryPart& part : *rank.mutable_parts()) {
