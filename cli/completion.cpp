@@ -32,7 +32,7 @@ std::vector<std::string> choices_of(const Verb& verb) {
 }
 
 // For text between single quotes in every shell here.
-std::string quoted(std::string text) {
+std::string in_fish_quotes(std::string text) {
   for (size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 4) {
     text.replace(at, 1, "'\\''");
   }
@@ -90,7 +90,7 @@ std::string zsh_completion() {
       "  local -a verbs\n"
       "  verbs=(\n";
   for (const Verb& verb : verbs()) {
-    out += "    " + quoted(zsh_text(verb.name) + ":" + zsh_text(verb.summary)) + "\n";
+    out += "    " + in_fish_quotes(zsh_text(verb.name) + ":" + zsh_text(verb.summary)) + "\n";
   }
   out +=
       "  )\n"
@@ -108,10 +108,10 @@ std::string zsh_completion() {
       std::string spec = fmt::format("*--{}{}[{}]", row.long_name, row.value.empty() ? "" : "=",
                                      zsh_text(row.what));
       if (!row.value.empty()) spec += fmt::format(":{}:_files", row.value);
-      out += " \\\n        " + quoted(spec);
+      out += " \\\n        " + in_fish_quotes(spec);
     }
     const auto words = choices_of(verb);
-    out += " \\\n        " + quoted(words.empty()
+    out += " \\\n        " + in_fish_quotes(words.empty()
                                         ? "*:argument:_files"
                                         : fmt::format("*:argument:({})", fmt::join(words, " ")));
     out += "\n      ;;\n";
@@ -127,13 +127,13 @@ std::string fish_completion() {
       "complete -c rehearse -n __fish_use_subcommand -f -l version -d 'show the version'\n";
   for (const Verb& verb : verbs()) {
     out += fmt::format("complete -c rehearse -n __fish_use_subcommand -f -a {} -d {}\n", verb.name,
-                       quoted(verb.summary));
+                       in_fish_quotes(verb.summary));
     const std::string inside =
         fmt::format("complete -c rehearse -n '__fish_seen_subcommand_from {}'", verb.name);
     for (const OptionRow& row : all_rows(verb)) {
       out += fmt::format("{} -l {}{}{} -d {}\n", inside, row.long_name,
                          row.short_name.empty() ? "" : " -s " + row.short_name,
-                         row.value.empty() ? "" : " -r", quoted(row.what));
+                         row.value.empty() ? "" : " -r", in_fish_quotes(row.what));
     }
     if (const auto words = choices_of(verb); !words.empty()) {
       out += fmt::format("{} -a '{}'\n", inside, fmt::join(words, " "));

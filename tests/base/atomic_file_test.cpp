@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
+namespace rehearse::atomic_file_test {
 using namespace rehearse;
 namespace fs = std::filesystem;
 
@@ -177,3 +178,5 @@ TEST_CASE("a writer that is killed leaves nothing behind", "[files]") {
   REQUIRE(WTERMSIG(status) == SIGKILL);
   CHECK(folder.entries() == 0);
 }
+
+}  // namespace rehearse::atomic_file_test

@@ -5,6 +5,7 @@
 #include "base/document.hpp"
 #include "tests/base/document_samples.hpp"
 
+namespace rehearse::document_json_test {
 using namespace rehearse;
 using nlohmann::ordered_json;
 using pb::test::Card;
@@ -69,3 +70,5 @@ TEST_CASE("wrong JSON is refused with a pointer to the place", "[json]") {
   for (int i = 0; i < 200; ++i) deep += "]}";
   CHECK(refused(deep.c_str()).code == Code::kLimit);
 }
+
+}  // namespace rehearse::document_json_test

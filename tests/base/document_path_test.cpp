@@ -4,6 +4,7 @@
 #include "base/document.hpp"
 #include "tests/base/document_test.pb.h"
 
+namespace rehearse::document_path_test {
 using namespace rehearse;
 using pb::test::Machine;
 
@@ -189,3 +190,5 @@ TEST_CASE("get_path shows values as documents write them", "[path]") {
   CHECK(get_path(m, "env.X").error().what == "env has no entry 'X'");
   CHECK(!get_path(m, "nmae"));
 }
+
+}  // namespace rehearse::document_path_test

@@ -6,6 +6,7 @@
 #include "base/document.hpp"
 #include "tests/base/document_test.pb.h"
 
+namespace rehearse::document_read_test {
 using namespace rehearse;
 using pb::test::Card;
 using pb::test::Machine;
@@ -275,3 +276,5 @@ TEST_CASE("a file that is not there is missing input", "[document]") {
   Machine machine;
   CHECK(read_document_file("/nowhere/x.yaml", machine).error().code == Code::kMissingInput);
 }
+
+}  // namespace rehearse::document_read_test

@@ -4,6 +4,7 @@
 #include "base/document.hpp"
 #include "tests/base/document_samples.hpp"
 
+namespace rehearse::document_write_test {
 using namespace rehearse;
 using pb::test::Machine;
 
@@ -90,3 +91,5 @@ TEST_CASE("any bytes give a message or an error", "[document]") {
     }
   }
 }
+
+}  // namespace rehearse::document_write_test

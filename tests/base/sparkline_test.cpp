@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-namespace rehearse {
+namespace rehearse::sparkline_test {
 
 TEST_CASE("a sparkline scales from nothing to the largest value", "[base]") {
   CHECK(sparkline(std::vector<double>{0, 1, 2, 4}) == "▁▃▅█");
@@ -20,4 +20,4 @@ TEST_CASE("a sparkline of many values keeps the largest of each stretch", "[base
   CHECK(line.find("█") == 20 * std::string("█").size());
 }
 
-}  // namespace rehearse
+}  // namespace rehearse::sparkline_test

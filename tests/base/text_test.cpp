@@ -7,6 +7,7 @@
 
 #include "base/rank_ranges.hpp"
 
+namespace rehearse::text_test {
 using namespace rehearse;
 
 TEST_CASE("nearest finds the key somebody meant", "[base]") {
@@ -51,3 +52,5 @@ TEST_CASE("bytes that are not UTF-8 are found", "[base]") {
   CHECK(invalid_utf8("\xf4\x90\x80\x80") == 0);  // past U+10FFFF
   CHECK(invalid_utf8("x\xe6\xbc") == 1);         // cut
 }
+
+}  // namespace rehearse::text_test

@@ -7,6 +7,7 @@
 
 #include "base/random.hpp"
 
+namespace rehearse::units_test {
 using namespace rehearse;
 
 TEST_CASE("sizes are read in SI and IEC units", "[units]") {
@@ -166,3 +167,5 @@ TEST_CASE("exact texts read back as the same quantity", "[units]") {
     REQUIRE(parse_hertz(exact_hertz(real)) == real);
   }
 }
+
+}  // namespace rehearse::units_test

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
+namespace rehearse::capture_plan_test {
 using namespace rehearse;
 using namespace rehearse::cli;
 
@@ -95,3 +96,5 @@ TEST_CASE("requests that make no sense are refused with what to write", "[cli][c
   REQUIRE_FALSE(with);
   CHECK(with.error().fix.find("memory") != std::string::npos);
 }
+
+}  // namespace rehearse::capture_plan_test

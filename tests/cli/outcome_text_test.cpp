@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+namespace rehearse::outcome_text_test {
 using namespace rehearse;
 using namespace rehearse::cli;
 using Catch::Matchers::Contains;
@@ -95,3 +96,5 @@ TEST_CASE("the breakdown names the rank with the most of each part", "[cli]") {
 TEST_CASE("verdicts are written as in documents", "[cli]") {
   CHECK(verdict_name(pb::WRONG_SEMANTICS) == "wrong-semantics");
 }
+
+}  // namespace rehearse::outcome_text_test

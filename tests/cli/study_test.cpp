@@ -16,7 +16,7 @@
 #include "cli/study/surrogate.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace rehearse::cli {
+namespace rehearse::cli::study_test {
 namespace {
 
 Result<Plan> plan_from(const std::string& yaml) {
@@ -280,4 +280,4 @@ TEST_CASE("shipped studies can be planned", "[study]") {
 }
 
 }  // namespace
-}  // namespace rehearse::cli
+}  // namespace rehearse::cli::study_test

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+namespace rehearse::table_test {
 using namespace rehearse::cli;
 
 namespace {
@@ -31,3 +32,5 @@ TEST_CASE("text is wrapped at words and long words stay whole", "[cli]") {
   CHECK(wrap("one two three", 0) == std::vector<std::string>{"one two three"});
   CHECK(wrap("extraordinarily long", 5) == std::vector<std::string>{"extraordinarily", "long"});
 }
+
+}  // namespace rehearse::table_test

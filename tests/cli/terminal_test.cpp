@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+namespace rehearse::terminal_test {
 using namespace rehearse::cli;
 
 TEST_CASE("a progress bar shows share and time left and fits the terminal", "[cli]") {
@@ -24,3 +25,5 @@ TEST_CASE("a pipe has no width and no colour of its own", "[cli]") {
   CHECK(pipe.styled(Style::kRed, "x") == "x");
   CHECK(Terminal::of(-1, Colour::kAlways).styled(Style::kRed, "x") == "\033[31mx\033[0m");
 }
+
+}  // namespace rehearse::terminal_test

@@ -14,6 +14,7 @@
 #include "faults/world.hpp"
 #include "tests/temporary_folder.hpp"
 
+namespace rehearse::bringup_faults_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 
@@ -224,3 +225,5 @@ TEST_CASE("faults of the start of a job fail as in the threads and their fixes r
     if (fixes->front().restores() == pb::Fix::ALL) CHECK(classify(*again).id() == kHealthy);
   }
 }
+
+}  // namespace rehearse::bringup_faults_test

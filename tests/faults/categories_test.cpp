@@ -5,6 +5,7 @@
 
 #include "faults/symptoms/classifier.hpp"
 
+namespace rehearse::categories_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 
@@ -53,3 +54,5 @@ TEST_CASE("a category file with a slip is refused with its place", "[faults][sym
   REQUIRE_FALSE(twice);
   CHECK(twice.error().what.find("twice") != std::string::npos);
 }
+
+}  // namespace rehearse::categories_test

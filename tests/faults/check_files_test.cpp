@@ -10,6 +10,7 @@
 #include "faults/check/files/launch_script.hpp"
 #include "faults/check/files/machine.hpp"
 
+namespace rehearse::check_files_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 
@@ -284,3 +285,5 @@ TEST_CASE("files that say nothing are refused or named", "[faults][check]") {
   REQUIRE(some);
   CHECK(some->findings.count("file-not-understood") == 1);
 }
+
+}  // namespace rehearse::check_files_test

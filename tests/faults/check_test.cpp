@@ -13,6 +13,7 @@
 #include "tests/faults/check_cases.pb.h"
 #include "tests/temporary_folder.hpp"
 
+namespace rehearse::check_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 
@@ -164,3 +165,5 @@ TEST_CASE("rules that make no sense are refused with their place", "[faults][che
     CHECK(added.error().where.find("own.yaml:2") == 0);
   }
 }
+
+}  // namespace rehearse::check_test

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+namespace rehearse::classifier_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 
@@ -161,3 +162,5 @@ TEST_CASE("a hang is explained by who waits for whom", "[faults][symptoms]") {
   CHECK(reason.find("sequence 7") != reason.npos);
   CHECK(reason.find("for rank 5") != reason.npos);
 }
+
+}  // namespace rehearse::classifier_test

@@ -10,6 +10,7 @@
 #include "faults/fault_use.hpp"
 #include "faults/symptoms/classifier.hpp"
 
+namespace rehearse::coverage_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 
@@ -121,3 +122,5 @@ TEST_CASE("the shipped coverage is what the engine shows, and all categories are
     CHECK((row.reached() || row.id() == "D1.12" || row.id() == "D2.7"));
   }
 }
+
+}  // namespace rehearse::coverage_test

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+namespace rehearse::deviations_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 
@@ -72,3 +73,5 @@ TEST_CASE("ranks that record the same do not deviate, and without dumps nobody d
   CHECK_FALSE(most_deviating(recorded({10, 20}, {10, 20})));
   CHECK(deviations(pb::Outcome()).empty());
 }
+
+}  // namespace rehearse::deviations_test

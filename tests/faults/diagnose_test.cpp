@@ -9,6 +9,7 @@
 #include "faults/diagnose/observable.hpp"
 #include "tests/faults/small_world.hpp"
 
+namespace rehearse::diagnose_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 
@@ -233,3 +234,5 @@ TEST_CASE("in a cycle of waits the rank is missing that most wait for", "[faults
   const Changes changes = changes_of(run, run);
   CHECK(changes.at(Aspect::kMissing).at("rank 2").value == Approx(1));
 }
+
+}  // namespace rehearse::diagnose_test

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+namespace rehearse::expression_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 
@@ -126,3 +127,5 @@ TEST_CASE("templates fill in expressions", "[faults][check]") {
   CHECK(parsed->fill(scope) == "16 ranks, 15 others, unset nodes");
   CHECK_FALSE(Template::parse("{ranks"));
 }
+
+}  // namespace rehearse::expression_test

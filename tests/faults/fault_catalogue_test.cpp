@@ -11,6 +11,7 @@
 #include "tests/faults/small_world.hpp"
 #include "tests/temporary_folder.hpp"
 
+namespace rehearse::fault_catalogue_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 namespace fs = std::filesystem;
@@ -154,3 +155,5 @@ TEST_CASE("faults are found by id and by words", "[faults]") {
   CHECK(found[0]->fault.id() == "F16");
   CHECK(catalogue->search("sockets zebra").empty());
 }
+
+}  // namespace rehearse::fault_catalogue_test

@@ -9,6 +9,7 @@
 #include "faults/fault_use.hpp"
 #include "faults/world.hpp"
 
+namespace rehearse::fault_classes_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 
@@ -51,3 +52,5 @@ TEST_CASE("faults of one class have observable runs that are equal within noise"
     }
   }
 }
+
+}  // namespace rehearse::fault_classes_test

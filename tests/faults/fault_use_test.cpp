@@ -7,6 +7,7 @@
 #include "faults/placeholders.hpp"
 #include "tests/faults/small_world.hpp"
 
+namespace rehearse::fault_use_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 
@@ -156,3 +157,5 @@ TEST_CASE("the largest number is looked up by path and refuses wrong paths", "[f
     CHECK_FALSE(largest_at(document, bad));
   }
 }
+
+}  // namespace rehearse::fault_use_test

@@ -6,6 +6,7 @@
 #include "faults/fix/own.hpp"
 #include "faults/fix/side_effects.hpp"
 
+namespace rehearse::fix_judge_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 
@@ -146,3 +147,5 @@ TEST_CASE("a fix of one's own is a variable, a path or a patch", "[faults][fix]"
     CHECK(refused.error().code == Code::kUsage);
   }
 }
+
+}  // namespace rehearse::fix_judge_test

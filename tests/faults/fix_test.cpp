@@ -7,6 +7,7 @@
 
 #include "tests/faults/small_world.hpp"
 
+namespace rehearse::fix_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 
@@ -153,3 +154,5 @@ TEST_CASE("a fix that cannot be tried is listed last with the reason", "[faults]
   CHECK(report->fixes(1).fault() == "F33");
   CHECK(report->fixes(1).refused() == "not today");
 }
+
+}  // namespace rehearse::fix_test

@@ -6,6 +6,7 @@
 #include "faults/lessons/play.hpp"
 #include "tests/faults/lessons.hpp"
 
+namespace rehearse::lesson_plays_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 using rehearse::faults::testing::job_of;
@@ -38,3 +39,5 @@ TEST_CASE("labs do what they promise, first quarter", "[lessons]") { play_every_
 TEST_CASE("labs do what they promise, second quarter", "[lessons]") { play_every_fourth(1); }
 TEST_CASE("labs do what they promise, third quarter", "[lessons]") { play_every_fourth(2); }
 TEST_CASE("labs do what they promise, last quarter", "[lessons]") { play_every_fourth(3); }
+
+}  // namespace rehearse::lesson_plays_test

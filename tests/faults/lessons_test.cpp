@@ -19,6 +19,7 @@
 #include "faults/symptoms/categories.hpp"
 #include "tests/temporary_folder.hpp"
 
+namespace rehearse::lessons_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 using rehearse::faults::testing::job_of;
@@ -217,3 +218,5 @@ TEST_CASE("points: hints cost, looking at the solution costs all", "[faults][les
   state.set_gave_up(true);
   CHECK(score_of(script, state) == 0);
 }
+
+}  // namespace rehearse::lessons_test

@@ -6,6 +6,7 @@
 
 #include "faults/diagnose/logs.hpp"
 
+namespace rehearse::recorders_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 
@@ -128,3 +129,5 @@ TEST_CASE("a setting that NCCL read on one host names fault and host", "[faults]
   CHECK(diagnosis.causes(0).fault() == "F16");
   CHECK(diagnosis.causes(0).culprits(0).why() == "node1");
 }
+
+}  // namespace rehearse::recorders_test

@@ -8,6 +8,7 @@
 #include "faults/symptoms/classifier.hpp"
 #include "faults/world.hpp"
 
+namespace rehearse::round_trip_test {
 using namespace rehearse;
 using namespace rehearse::faults;
 
@@ -79,3 +80,5 @@ TEST_CASE("a fault injected into a shipped job is named, placed and repaired", "
     CHECK(report->fixes(0).restores());
   }
 }
+
+}  // namespace rehearse::round_trip_test

@@ -9,6 +9,7 @@
 #include "tests/faults/shrunk_check.hpp"
 #include "tests/sim/job16.hpp"
 
+namespace rehearse::shrink_random_test {
 using namespace rehearse;
 using namespace rehearse::tests;
 
@@ -66,3 +67,5 @@ TEST_CASE("20 random failures shrink to scenarios that fail alike and are 1-mini
   CHECK(symptoms.size() >= 2);
   CHECK(large <= 4);
 }
+
+}  // namespace rehearse::shrink_random_test

@@ -6,6 +6,7 @@
 #include "tests/faults/shrunk_check.hpp"
 #include "tests/sim/job16.hpp"
 
+namespace rehearse::shrink_test {
 using namespace rehearse;
 using namespace rehearse::tests;
 
@@ -87,3 +88,5 @@ TEST_CASE("causes are the same with other numbers and fewer culprits only", "[fa
   smaller.set_verdict(pb::CRASH);
   CHECK_FALSE(faults::same_cause(cause, faults::cause_of(smaller, {same, same})));
 }
+
+}  // namespace rehearse::shrink_test

@@ -6,6 +6,7 @@
 #include "sim/snapshot/travel.hpp"
 #include "tests/sim/job16.hpp"
 
+namespace rehearse::travel_many_test {
 using namespace rehearse;
 using namespace rehearse::tests;
 
@@ -36,3 +37,5 @@ TEST_CASE("100 journeys to random times see what one whole run showed", "[sim][t
     CHECK((seen->SerializeAsString() == (*passed)[i].SerializeAsString()));
   }
 }
+
+}  // namespace rehearse::travel_many_test

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace rehearse::platforms {
+namespace rehearse::platforms::address_test {
 
 TEST_CASE("a counter in braces is replaced, divided and taken modulo", "[platforms][address]") {
   CHECK(fill("mlx5_{i}", 'i', 7) == "mlx5_7");
@@ -51,4 +51,4 @@ TEST_CASE("addresses and port ranges are checked", "[platforms][address]") {
     CHECK_FALSE(is_port_range(text));
 }
 
-}  // namespace rehearse::platforms
+}  // namespace rehearse::platforms::address_test

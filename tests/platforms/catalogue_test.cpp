@@ -10,7 +10,7 @@
 #include "tests/platforms/platforms_for_tests.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace rehearse::platforms {
+namespace rehearse::platforms::catalogue_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -236,4 +236,4 @@ TEST_CASE("a folder that is not there is an error of its own", "[platforms][cata
   CHECK(catalogue.list().error().code == Code::kMissingInput);
 }
 
-}  // namespace rehearse::platforms
+}  // namespace rehearse::platforms::catalogue_test

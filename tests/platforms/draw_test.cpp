@@ -3,7 +3,7 @@
 
 #include "tests/platforms/platforms_for_tests.hpp"
 
-namespace rehearse::platforms {
+namespace rehearse::platforms::draw_test {
 namespace {
 
 bool contains(const std::string& text, const std::string& part) {
@@ -75,4 +75,4 @@ TEST_CASE("drawing twice gives the same bytes", "[platforms][draw]") {
   CHECK(draw_text(platform) == draw_text(platform));
 }
 
-}  // namespace rehearse::platforms
+}  // namespace rehearse::platforms::draw_test

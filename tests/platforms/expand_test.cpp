@@ -3,7 +3,7 @@
 
 #include "tests/platforms/platforms_for_tests.hpp"
 
-namespace rehearse::platforms {
+namespace rehearse::platforms::expand_test {
 
 TEST_CASE("counts become copies with names, rails, bus ids and addresses", "[platforms][expand]") {
   const pb::Platform platform = expanded(kTwoSockets + "scale: 3");
@@ -141,4 +141,4 @@ TEST_CASE("sizes beyond the limits are refused before they are made", "[platform
         Code::kLimit);
 }
 
-}  // namespace rehearse::platforms
+}  // namespace rehearse::platforms::expand_test

@@ -3,7 +3,7 @@
 
 #include "tests/platforms/platforms_for_tests.hpp"
 
-namespace rehearse::platforms {
+namespace rehearse::platforms::fabric_links_test {
 namespace {
 
 // Nodes with two NICs of 25 GB/s on one switch each.
@@ -216,4 +216,4 @@ TEST_CASE("a platform of 2,048 nodes with 8 GPUs and 8 NICs expands and links",
   CHECK(links.size() > 2048u * 64);
 }
 
-}  // namespace rehearse::platforms
+}  // namespace rehearse::platforms::fabric_links_test

@@ -5,6 +5,7 @@
 
 #include "tests/platforms/import_for_tests.hpp"
 
+namespace rehearse::import_data_test {
 using namespace rehearse;
 using namespace rehearse::platforms;
 using namespace rehearse::platforms::testing;
@@ -57,3 +58,5 @@ TEST_CASE("every real topology, graph and nvidia-smi table imports", "[platforms
   }
   CHECK(topologies == 74 - 1);
 }
+
+}  // namespace rehearse::import_data_test

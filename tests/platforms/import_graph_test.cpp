@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/platforms/import_for_tests.hpp"
 
+namespace rehearse::import_graph_test {
 using namespace rehearse;
 using namespace rehearse::platforms;
 using namespace rehearse::platforms::testing;
@@ -73,3 +74,5 @@ TEST_CASE("cut and flipped graphs are answered", "[platforms][import]") {
   survives_damage(corpus("nccl_graph/two-gpus.xml").text, 40,
                   [](const std::string& text) { return import(text, two_sockets()); });
 }
+
+}  // namespace rehearse::import_graph_test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/platforms/import_for_tests.hpp"
 
+namespace rehearse::import_nvidia_smi_test {
 using namespace rehearse;
 using namespace rehearse::platforms;
 using namespace rehearse::platforms::testing;
@@ -50,3 +51,5 @@ TEST_CASE("cut and flipped tables are answered", "[platforms][import]") {
   survives_damage(corpus("nvidia_smi/two-gpus.txt").text, 60,
                   [](const std::string& text) { return import(text); });
 }
+
+}  // namespace rehearse::import_nvidia_smi_test

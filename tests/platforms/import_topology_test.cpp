@@ -3,6 +3,7 @@
 
 #include "tests/platforms/import_for_tests.hpp"
 
+namespace rehearse::import_topology_test {
 using namespace rehearse;
 using namespace rehearse::platforms;
 using namespace rehearse::platforms::testing;
@@ -154,3 +155,5 @@ TEST_CASE("cut and flipped topologies are answered, never believed blindly",
           "[platforms][import]") {
   survives_damage(corpus("nccl_topology/two-sockets.xml").text, 60, import);
 }
+
+}  // namespace rehearse::import_topology_test

@@ -4,7 +4,7 @@
 #include "platforms/model/draw.hpp"
 #include "tests/platforms/platforms_for_tests.hpp"
 
-namespace rehearse::platforms {
+namespace rehearse::platforms::ip_test {
 namespace {
 
 const std::string kLan =
@@ -89,4 +89,4 @@ TEST_CASE("routers that lead nowhere are refused at their place", "[platforms][i
   CHECK(place(R"(dns { name: "n" address: "10.0.0.1/16" })") == "test: dns[0].address");
 }
 
-}  // namespace rehearse::platforms
+}  // namespace rehearse::platforms::ip_test

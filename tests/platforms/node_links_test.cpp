@@ -2,7 +2,7 @@
 #include "platforms/model/pcie.hpp"
 #include "tests/platforms/platforms_for_tests.hpp"
 
-namespace rehearse::platforms {
+namespace rehearse::platforms::node_links_test {
 namespace {
 
 constexpr double kGen4x16 = 16e9 / 8 * 128 / 130 * 16;
@@ -194,4 +194,4 @@ TEST_CASE("disks and shares have links for each direction", "[platforms][links]"
   CHECK(links[route[3]].capacity == 20e9);
 }
 
-}  // namespace rehearse::platforms
+}  // namespace rehearse::platforms::node_links_test

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+namespace rehearse::door_test {
 using namespace rehearse::serve;
 
 namespace {
@@ -73,3 +74,5 @@ TEST_CASE("bodies have a length and a type that no form can send", "[serve]") {
   CHECK(with({{"content-length", "5"}}) == 415);
   CHECK(with({{"transfer-encoding", "chunked"}}) == 411);
 }
+
+}  // namespace rehearse::door_test

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+namespace rehearse::job_request_test {
 using namespace rehearse;
 using namespace rehearse::serve;
 
@@ -69,3 +70,5 @@ TEST_CASE("names of files become names of traces", "[serve]") {
   CHECK(trace_name_for("-rf.json") == "rf.rtrace");
   CHECK(trace_name_for("") == "trace.rtrace");
 }
+
+}  // namespace rehearse::job_request_test

@@ -8,6 +8,7 @@
 #include "base/atomic_file.hpp"
 #include "tests/temporary_folder.hpp"
 
+namespace rehearse::jobs_test {
 using namespace rehearse;
 using namespace rehearse::serve;
 using namespace std::chrono_literals;
@@ -108,3 +109,5 @@ TEST_CASE("more jobs than may wait are refused", "[serve]") {
   REQUIRE_FALSE(third);
   CHECK(third.error().code == Code::kLimit);
 }
+
+}  // namespace rehearse::jobs_test

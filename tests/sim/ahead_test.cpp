@@ -7,6 +7,7 @@
 #include "sim/replay/replay.hpp"
 #include "tests/sim/small_trace.hpp"
 
+namespace rehearse::ahead_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using rehearse::tests::SmallTrace;
@@ -205,3 +206,5 @@ TEST_CASE("calls on links of their own need no events", "[sim][ahead]") {
   CHECK(out.counters.flows == 200);
   CHECK(out.events == 0);
 }
+
+}  // namespace rehearse::ahead_test

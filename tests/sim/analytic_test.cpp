@@ -8,6 +8,7 @@
 #include "tests/sim/call_program.hpp"
 #include "tests/sim/small_trace.hpp"
 
+namespace rehearse::analytic_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using rehearse::tests::CallProgram;
@@ -193,3 +194,5 @@ TEST_CASE("a pipeline's bubble is (p-1)/(v m) of its work", "[sim][analytic]") {
           Approx(static_cast<double>(p - 1) / (v * m)));
   }
 }
+
+}  // namespace rehearse::analytic_test

@@ -5,6 +5,7 @@
 #include "sim/host/open_mpi.hpp"
 #include "tests/sim/testbeds.hpp"
 
+namespace rehearse::backends_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
@@ -150,3 +151,5 @@ TEST_CASE("Horovod waits half a cycle and negotiates faster with its cache", "[s
   CHECK(bad.cycle == 1'000'000);
   CHECK(bad.notes.size() == 1);
 }
+
+}  // namespace rehearse::backends_test

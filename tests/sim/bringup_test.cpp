@@ -18,6 +18,7 @@
 #include "traces/export/flight_recorder.hpp"
 #include "traces/import/import.hpp"
 
+namespace rehearse::bringup_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using bringup::Answer;
@@ -629,3 +630,5 @@ TEST_CASE("a partition that the table lacks is refused when queue pairs are made
   REQUIRE(second);
   CHECK_FALSE(second->failed);
 }
+
+}  // namespace rehearse::bringup_test

@@ -5,6 +5,7 @@
 
 #include "tests/sim/job16.hpp"
 
+namespace rehearse::compare_test {
 using namespace rehearse;
 using namespace rehearse::tests;
 
@@ -96,3 +97,5 @@ TEST_CASE("a run that hangs has no critical path to compare", "[sim][compare]") 
   CHECK(comparison.b().verdict() == pb::HANG);
   CHECK(comparison.notes_size() == 1);
 }
+
+}  // namespace rehearse::compare_test

@@ -7,6 +7,7 @@
 #include "sim/outcome/outcome.hpp"
 #include "tests/sim/small_trace.hpp"
 
+namespace rehearse::disagreement_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using rehearse::tests::SmallTrace;
@@ -203,3 +204,5 @@ TEST_CASE("PyTorch compares only with TORCH_DISTRIBUTED_DEBUG=DETAIL", "[sim][di
   CHECK(detail.out.error_text(0).text().find("Detected mismatch between collectives on ranks. "
                                              "Rank 0 is running collective") == 0);
 }
+
+}  // namespace rehearse::disagreement_test

@@ -9,6 +9,7 @@
 #include "sim/scenario/transform.hpp"
 #include "tests/sim/small_trace.hpp"
 
+namespace rehearse::edit_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using traces::RankProgram;
@@ -207,3 +208,5 @@ TEST_CASE("every transform stands in the table of the documentation", "[sim][tra
     CHECK(text.str().find("`" + name + ": ") != std::string::npos);
   }
 }
+
+}  // namespace rehearse::edit_test

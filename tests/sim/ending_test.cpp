@@ -3,6 +3,7 @@
 // data-parallel groups.
 #include "tests/sim/job16.hpp"
 
+namespace rehearse::ending_test {
 using namespace rehearse;
 using rehearse::tests::blamed;
 using rehearse::tests::run_job16;
@@ -167,3 +168,5 @@ TEST_CASE("repeated steps take as long as the recorded ones", "[sim][ending]") {
     CHECK(a == Approx(static_cast<double>(once.step_time_ns().each(1))).epsilon(0.01));
   }
 }
+
+}  // namespace rehearse::ending_test

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+namespace rehearse::environment_test {
 using namespace rehearse;
 
 TEST_CASE("a rank's variable wins over the job's and an empty one is unset", "[scenario]") {
@@ -18,3 +19,5 @@ TEST_CASE("a rank's variable wins over the job's and an empty one is unset", "[s
                                                        {"NCCL_IB_DISABLE", "1"}};
   CHECK(sim::environment_of(launch, rank) == expected);
 }
+
+}  // namespace rehearse::environment_test

@@ -9,6 +9,7 @@
 #include "tests/sim/call_program.hpp"
 #include "tests/sim/cluster.hpp"
 
+namespace rehearse::every_collective_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using rehearse::tests::CallProgram;
@@ -131,3 +132,5 @@ TEST_CASE("calls of one group start together and end together", "[sim][collectiv
   CHECK(fluid.end > 0);
   CHECK(static_cast<double>(step.end) == Approx(static_cast<double>(fluid.end)).epsilon(0.03));
 }
+
+}  // namespace rehearse::every_collective_test

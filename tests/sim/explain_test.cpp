@@ -4,6 +4,7 @@
 #include "sim/fabric/fabric.hpp"
 #include "tests/sim/testbeds.hpp"
 
+namespace rehearse::explain_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
@@ -193,3 +194,5 @@ TEST_CASE("buffers grow with channels and NCCL_BUFFSIZE and are where the transp
   CHECK(shared.second > 0);
   CHECK(buffers("dgx-a100", 2, {{"NCCL_IB_DISABLE", "1", {}}}).second > 0);
 }
+
+}  // namespace rehearse::explain_test

@@ -9,7 +9,7 @@
 #include "sim/proto/perfetto.pb.h"
 #include "tests/sim/job16.hpp"
 
-namespace rehearse::tests {
+namespace rehearse::tests::export_test {
 namespace {
 
 namespace pf = rehearse::perfetto;
@@ -143,4 +143,4 @@ TEST_CASE("Chrome's JSON and CSV have a row per operation", "[sim][export]") {
   CHECK(csv.find(",\"=") == std::string::npos);
 }
 
-}  // namespace rehearse::tests
+}  // namespace rehearse::tests::export_test

@@ -5,6 +5,7 @@
 #include "sim/fabric/fabric.hpp"
 #include "tests/sim/property.hpp"
 
+namespace rehearse::fabric_properties_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 
@@ -92,3 +93,5 @@ TEST_CASE("no link carries more than it can between any two moments", "[properti
     }
   });
 }
+
+}  // namespace rehearse::fabric_properties_test

@@ -7,6 +7,7 @@
 #include "sim/fabric/folding.hpp"
 #include "sim/worker.hpp"
 
+namespace rehearse::fabric_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 
@@ -415,3 +416,5 @@ TEST_CASE("halted flows alone on their links never end and leave their share", "
   // The other two have 0.5 MB left at 1.5 GB/s each.
   CHECK(*played == "833333 -1 833333 1");
 }
+
+}  // namespace rehearse::fabric_test

@@ -11,6 +11,7 @@
 #include "tests/sim/call_program.hpp"
 #include "tests/sim/cluster.hpp"
 
+namespace rehearse::fidelity_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using rehearse::tests::CallProgram;
@@ -160,3 +161,5 @@ TEST_CASE("a chain of n members passes k parts on in k + n - 2 times that of one
     }
   }
 }
+
+}  // namespace rehearse::fidelity_test

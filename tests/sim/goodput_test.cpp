@@ -7,6 +7,7 @@
 #include "sim/outcome/outcome.hpp"
 #include "sim/simulate.hpp"
 
+namespace rehearse::goodput_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 
@@ -80,3 +81,5 @@ TEST_CASE("a run that writes checkpoints says what failures cost", "[sim][goodpu
   CHECK(good.useful_step_ns() > good.plain_step_ns() + good.checkpoint_stall_ns() / 1000);
   CHECK(good.best_every() > 1);
 }
+
+}  // namespace rehearse::goodput_test

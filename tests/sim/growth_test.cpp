@@ -12,6 +12,7 @@
 #include "tests/sim/iteration.hpp"
 #include "tests/sim/small_trace.hpp"
 
+namespace rehearse::growth_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using rehearse::tests::iteration;
@@ -142,3 +143,5 @@ TEST_CASE("work grows at most n log n with ranks, the fabric's not at all", "[si
   CHECK(large.flows == small.flows);
   CHECK(large.visits == small.visits);  // folded: a ring is a ring
 }
+
+}  // namespace rehearse::growth_test

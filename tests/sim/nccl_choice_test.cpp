@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/nccl_fixture.hpp"
 
+namespace rehearse::nccl_choice_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
@@ -219,3 +220,5 @@ TEST_CASE("the efficiency policy turns registered gathers to NVLS", "[nccl][choi
   const Environment forced = {{"NCCL_CTA_POLICY", "1"}, {"NCCL_PROTO", "Simple"}};
   CHECK(choice_of(model_of(shape, forced), call).algorithm == Algorithm::kRing);
 }
+
+}  // namespace rehearse::nccl_choice_test

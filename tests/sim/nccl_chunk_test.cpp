@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/nccl_fixture.hpp"
 
+namespace rehearse::nccl_chunk_test {
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
 
@@ -123,3 +124,5 @@ TEST_CASE("PAT and tree LL128 halve their chunks for small data", "[nccl][chunk]
   CHECK(chunks(model, call_of(kAr, 64), Algorithm::kTree, Protocol::kLl128).chunk_bytes ==
         17280);  // 576000 halved five times, rounded down to the grain
 }
+
+}  // namespace rehearse::nccl_chunk_test

@@ -11,6 +11,7 @@
 #include "sim/nccl/choice.hpp"
 #include "sim/nccl/graphs.hpp"
 
+namespace rehearse::nccl_graphs_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 
@@ -301,3 +302,5 @@ TEST_CASE("reduction in the network needs a fabric that offers it", "[sim][nccl]
   job.set(3, "NCCL_COLLNET_ENABLE", "0");
   CHECK_FALSE(job.graphs().shape.collnet);
 }
+
+}  // namespace rehearse::nccl_graphs_test

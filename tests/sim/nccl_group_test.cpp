@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/nccl_fixture.hpp"
 
+namespace rehearse::nccl_group_test {
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
 
@@ -124,3 +125,5 @@ TEST_CASE("an empty group runs nothing and a bad call spoils it", "[nccl][group]
   const std::vector<Call> bad = {call_of(kAr, 1), call_of(Function::kRecv, 1)};
   CHECK(!plan_group(model, bad));
 }
+
+}  // namespace rehearse::nccl_group_test

@@ -11,6 +11,7 @@
 #include "sim/nccl/loads.hpp"
 #include "tests/sim/testbeds.hpp"
 
+namespace rehearse::nccl_loads_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
@@ -210,3 +211,5 @@ TEST_CASE("a large PAT takes the time of its busiest port", "[nccl][loads]") {
   CHECK(static_cast<double>(pat.time) * 1e-9 >= port);
   CHECK(static_cast<double>(pat.time) * 1e-9 <= 1.5 * port);
 }
+
+}  // namespace rehearse::nccl_loads_test

@@ -3,6 +3,7 @@
 // nccl-collectives-bench, MIT): the model against a real run instead of a harness.
 #include "tests/sim/nccl_fixture.hpp"
 
+namespace rehearse::nccl_log_test {
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
 
@@ -102,3 +103,5 @@ TEST_CASE("forcing an algorithm empties the rest of the table as in the log", "[
   CHECK(!cost(model, kAr, kTree, kLl).available());
   CHECK(!cost(model, kBc, kRing, kLl).available());
 }
+
+}  // namespace rehearse::nccl_log_test

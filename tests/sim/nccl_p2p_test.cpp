@@ -5,6 +5,7 @@
 #include "sim/nccl/p2p.hpp"
 #include "tests/sim/nccl_fixture.hpp"
 
+namespace rehearse::nccl_p2p_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
@@ -181,3 +182,5 @@ TEST_CASE("point-to-point input out of range is refused", "[nccl][p2p]") {
   CHECK(!p2p_rounds(nvlink_node(8), Settings{}, -1));
   CHECK(!p2p_transfer(nvlink_node(8), Settings{}, -1, kInside));
 }
+
+}  // namespace rehearse::nccl_p2p_test

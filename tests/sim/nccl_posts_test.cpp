@@ -3,6 +3,7 @@
 #include "sim/nccl/posts.hpp"
 #include "tests/sim/testbeds.hpp"
 
+namespace rehearse::nccl_posts_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
@@ -78,3 +79,5 @@ TEST_CASE("rings never feel who posts their messages", "[sim][nccl][posts]") {
   CHECK(limit * 32 >
         2 * static_cast<double>(question.bytes) * 2 / (static_cast<double>(e.time) * 1e-9));
 }
+
+}  // namespace rehearse::nccl_posts_test

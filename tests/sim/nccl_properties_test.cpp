@@ -5,6 +5,7 @@
 #include "sim/nccl/rounding.hpp"
 #include "tests/sim/nccl_fixture.hpp"
 
+namespace rehearse::nccl_properties_test {
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
 
@@ -124,3 +125,5 @@ TEST_CASE("a better link never makes a ring slower", "[nccl][property]") {
     }
   }
 }
+
+}  // namespace rehearse::nccl_properties_test

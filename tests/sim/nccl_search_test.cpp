@@ -13,6 +13,7 @@
 #include "platforms/import/import.hpp"
 #include "sim/nccl/search.hpp"
 
+namespace rehearse::nccl_search_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 
@@ -287,3 +288,5 @@ TEST_CASE("tries that are left out because they cannot be better change nothing"
   // 16 tries of 16,384 GPUs each without it.
   CHECK(find(machine("dgx-a100"), {{}, true}).ring.visits < 80'000);
 }
+
+}  // namespace rehearse::nccl_search_test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/nccl_fixture.hpp"
 
+namespace rehearse::nccl_settings_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
@@ -139,3 +140,5 @@ TEST_CASE("the other variables are read", "[nccl][settings]") {
   CHECK(s.p2p_ll_threshold_bytes == 0);
   CHECK(s.prefer_few_channels);
 }
+
+}  // namespace rehearse::nccl_settings_test

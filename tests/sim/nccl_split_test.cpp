@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/nccl_fixture.hpp"
 
+namespace rehearse::nccl_split_test {
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
 
@@ -88,3 +89,5 @@ TEST_CASE("an empty call uses no channel and moves nothing", "[nccl][split]") {
   CHECK(splits[1].channel_lo == 0);
   CHECK(splits[1].count_lo + splits[1].count_hi == 3072);
 }
+
+}  // namespace rehearse::nccl_split_test

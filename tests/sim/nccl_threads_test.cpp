@@ -2,6 +2,7 @@
 #include "sim/nccl/threads.hpp"
 #include "tests/sim/nccl_fixture.hpp"
 
+namespace rehearse::nccl_threads_test {
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
 
@@ -79,7 +80,8 @@ TEST_CASE("NCCL_NTHREADS is clamped and rounded as NCCL does", "[nccl][thread-co
   CHECK(max_threads(model, Algorithm::kNvls, kSimple) == 640);
 }
 
-TEST_CASE("NCCL_THREAD_THRESHOLDS overrides what it names and leaves the rest", "[nccl][thread-count]") {
+TEST_CASE("NCCL_THREAD_THRESHOLDS overrides what it names and leaves the rest",
+          "[nccl][thread-count]") {
   const NcclModel model = model_of(nodes_of(1, 8), {{"NCCL_THREAD_THRESHOLDS", "1 2 3 4 -2 99"}});
   CHECK(thread_threshold(model, Algorithm::kTree, Protocol::kLl) == 1);
   CHECK(thread_threshold(model, Algorithm::kTree, Protocol::kLl128) == 2);
@@ -92,3 +94,5 @@ TEST_CASE("NCCL_THREAD_THRESHOLDS overrides what it names and leaves the rest", 
   CHECK(thread_threshold(part, Algorithm::kTree, Protocol::kLl) == 7);
   CHECK(thread_threshold(part, kRing, Protocol::kLl) == 64);
 }
+
+}  // namespace rehearse::nccl_threads_test

@@ -2,6 +2,7 @@
 // Rules of the cost table that no golden vector decides.
 #include "tests/sim/nccl_fixture.hpp"
 
+namespace rehearse::nccl_tuning_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
@@ -207,3 +208,5 @@ TEST_CASE("shapes NCCL cannot have are refused", "[nccl][tuning]") {
   CHECK(refused([](CommShape& s) { s.tree.latency_inter_us = 1.0 / 0.0; }));
   CHECK(refused([](CommShape& s) { s.nvls.n_channels = -3; }));
 }
+
+}  // namespace rehearse::nccl_tuning_test

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+namespace rehearse::nccl_vectors_test {
 using namespace rehearse;
 using namespace rehearse::validation;
 namespace fs = std::filesystem;
@@ -184,3 +185,5 @@ TEST_CASE("empty lines, a byte order mark and line ends of other systems do not 
   CHECK(report->mismatches == 0);
   CHECK(report->choice_rows == 20);
 }
+
+}  // namespace rehearse::nccl_vectors_test

@@ -2,6 +2,7 @@
 #include "sim/nccl/version.hpp"
 #include "tests/sim/nccl_fixture.hpp"
 
+namespace rehearse::nccl_version_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
@@ -181,3 +182,5 @@ TEST_CASE("up to 2.23 Ring stands in for what NCCL_ALGO does not serve", "[nccl]
   CHECK_FALSE(choose(model_of(shape, {{"NCCL_ALGO", "NVLS"}}, {2, 28, 9}),
                      call_of(Function::kAllReduce, 1 << 20)));
 }
+
+}  // namespace rehearse::nccl_version_test

@@ -9,6 +9,7 @@
 #include "sim/worker.hpp"
 #include "tests/sim/job16.hpp"
 
+namespace rehearse::outcome_test {
 using namespace rehearse;
 using rehearse::tests::blamed;
 using rehearse::tests::change;
@@ -269,3 +270,5 @@ TEST_CASE("replicas of tensor and pipeline groups do not grow", "[sim][outcome]"
   }
   CHECK(grown.step_time_ns().mean() >= once.step_time_ns().mean());
 }
+
+}  // namespace rehearse::outcome_test

@@ -6,7 +6,7 @@
 
 #include "sim/outcome/lane_rows.hpp"
 
-namespace rehearse::sim {
+namespace rehearse::sim::overview_test {
 namespace {
 
 // Ranks with a host thread and a stream; every tenth operation of the stream is a call.
@@ -140,4 +140,4 @@ TEST_CASE("who is looked at first: culprits and the extremes of waiting", "[sim]
   }
 }
 
-}  // namespace rehearse::sim
+}  // namespace rehearse::sim::overview_test

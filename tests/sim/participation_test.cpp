@@ -6,6 +6,7 @@
 #include "sim/replay/replay.hpp"
 #include "tests/sim/call_program.hpp"
 
+namespace rehearse::participation_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using rehearse::tests::CallProgram;
@@ -270,3 +271,5 @@ TEST_CASE("members that disagree about the type end, and it is written down",
   CHECK(out.completed);
   CHECK(out.meetings[0].corrupt);
 }
+
+}  // namespace rehearse::participation_test

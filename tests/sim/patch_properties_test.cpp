@@ -10,6 +10,7 @@
 #include "traces/model/rtrace.hpp"
 #include "traces/synth/synth.hpp"
 
+namespace rehearse::patch_properties_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using tests::holds;
@@ -171,3 +172,5 @@ TEST_CASE("any number of threads writes and reads the same trace", "[properties]
     }
   });
 }
+
+}  // namespace rehearse::patch_properties_test

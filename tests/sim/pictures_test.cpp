@@ -4,7 +4,7 @@
 #include "base/packed.hpp"
 #include "tests/sim/job16.hpp"
 
-namespace rehearse::tests {
+namespace rehearse::tests::pictures_test {
 namespace {
 
 pb::Outcome with_pictures(const std::vector<std::string>& changes = {}) {
@@ -128,4 +128,4 @@ TEST_CASE("packed bytes come back, damaged ones are refused", "[base][packed]") 
   CHECK(sim::unpacked_pictures(pack("\xff\xff\xff"), "test").error().code == Code::kBadInput);
 }
 
-}  // namespace rehearse::tests
+}  // namespace rehearse::tests::pictures_test

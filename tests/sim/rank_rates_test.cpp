@@ -6,6 +6,7 @@
 #include "sim/replay/replay.hpp"
 #include "tests/sim/small_trace.hpp"
 
+namespace rehearse::rank_rates_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using rehearse::tests::SmallTrace;
@@ -300,3 +301,5 @@ TEST_CASE("a link that goes down for a while delays what crosses it", "[sim][rep
   CHECK(out->completed);
   CHECK(out->meetings[0].end == plain->meetings[0].end + 300 * kUs);
 }
+
+}  // namespace rehearse::rank_rates_test

@@ -9,6 +9,7 @@
 #include "tests/sim/property.hpp"
 #include "tests/sim/random_job.hpp"
 
+namespace rehearse::replay_properties_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using tests::holds;
@@ -250,3 +251,5 @@ TEST_CASE("the critical path is as long as the longest of all paths", "[properti
     RC_ASSERT(operations <= length);
   });
 }
+
+}  // namespace rehearse::replay_properties_test

@@ -5,6 +5,7 @@
 
 #include "tests/sim/small_trace.hpp"
 
+namespace rehearse::replay_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using rehearse::tests::SmallTrace;
@@ -125,3 +126,5 @@ TEST_CASE("lane visits grow with the work, not with its square", "[sim][replay]"
   const auto small = visits(50), large = visits(500);
   CHECK(large < 11 * small);
 }
+
+}  // namespace rehearse::replay_test

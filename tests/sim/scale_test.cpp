@@ -13,6 +13,7 @@
 #include "tests/sim/job16.hpp"
 #include "tests/sim/small_trace.hpp"
 
+namespace rehearse::scale_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using namespace rehearse::tests;
@@ -216,3 +217,5 @@ TEST_CASE("a rank that was recorded late begins late once, not in every repeated
   };
   CHECK(last_step(3'000'000) == Approx(last_step(0)).margin(100'000));
 }
+
+}  // namespace rehearse::scale_test

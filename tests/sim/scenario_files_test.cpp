@@ -8,6 +8,7 @@
 #include "sim/scenario/sealed.hpp"
 #include "tests/temporary_folder.hpp"
 
+namespace rehearse::scenario_files_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 
@@ -97,3 +98,5 @@ TEST_CASE("what is sealed acts and is not listed", "[sim][scenario]") {
     CHECK(read.error().where == "job.yaml: sealed");
   }
 }
+
+}  // namespace rehearse::scenario_files_test

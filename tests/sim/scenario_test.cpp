@@ -9,6 +9,7 @@
 #include "sim/simulate.hpp"
 #include "tests/temporary_folder.hpp"
 
+namespace rehearse::scenario_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 
@@ -293,3 +294,5 @@ TEST_CASE("an assignment splits at the first equals sign outside brackets", "[si
   CHECK_FALSE(parse_assignment("no-equals"));
   CHECK_FALSE(parse_assignment("=5"));
 }
+
+}  // namespace rehearse::scenario_test

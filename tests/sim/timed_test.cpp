@@ -8,6 +8,7 @@
 #include "tests/sim/job16.hpp"
 #include "tests/sim/small_trace.hpp"
 
+namespace rehearse::timed_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using rehearse::tests::blamed;
@@ -314,3 +315,5 @@ TEST_CASE("intervals that make no sense are refused", "[sim][timed]") {
     if (!outcome) CHECK_FALSE(outcome.error().fix.empty());
   }
 }
+
+}  // namespace rehearse::timed_test

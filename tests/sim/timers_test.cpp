@@ -3,6 +3,7 @@
 
 #include "sim/timers/settings.hpp"
 
+namespace rehearse::timers_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 
@@ -71,3 +72,5 @@ TEST_CASE("a timer that is no number is a finding and its default holds", "[sim]
     CHECK(findings.count("timer-not-understood") == 1);
   }
 }
+
+}  // namespace rehearse::timers_test

@@ -5,6 +5,7 @@
 #include "sim/nccl/threads.hpp"
 #include "tests/sim/testbeds.hpp"
 
+namespace rehearse::timing_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
@@ -179,3 +180,5 @@ TEST_CASE("sockets of one connection bound its rate until the card does", "[sim]
   };
   CHECK(time("1") > time("2"));
 }
+
+}  // namespace rehearse::timing_test

@@ -11,6 +11,7 @@
 #include "sim/nccl/environment.hpp"
 #include "sim/nccl/graphs.hpp"
 
+namespace rehearse::traffic_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using traces::Collective;
@@ -271,3 +272,5 @@ TEST_CASE("name filters work as NCCL's", "[sim][nccl]") {
   CHECK(name_allowed("eth0", "^docker,lo"));
   CHECK(name_allowed("docker01", "^=docker0"));
 }
+
+}  // namespace rehearse::traffic_test

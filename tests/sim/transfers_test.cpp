@@ -8,6 +8,7 @@
 #include "tests/sim/job16.hpp"
 #include "tests/sim/small_trace.hpp"
 
+namespace rehearse::transfers_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using rehearse::tests::blamed;
@@ -231,3 +232,5 @@ TEST_CASE("storage that is not there is refused", "[sim][transfers]") {
     if (!outcome) CHECK_FALSE(outcome.error().fix.empty());
   }
 }
+
+}  // namespace rehearse::transfers_test

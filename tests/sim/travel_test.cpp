@@ -10,6 +10,7 @@
 #include "sim/simulate.hpp"
 #include "tests/sim/job16.hpp"
 
+namespace rehearse::travel_test {
 using namespace rehearse;
 using namespace rehearse::tests;
 
@@ -274,3 +275,5 @@ TEST_CASE("a branch that would change the past is refused", "[sim][travel]") {
   const auto before = sim::parse_patch("{slow-rank: {rank: 1, slowdown: 2}, from: 1us}", "test");
   CHECK_FALSE(sim::branch_of(scenario, *before, time));
 }
+
+}  // namespace rehearse::travel_test

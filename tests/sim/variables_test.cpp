@@ -8,6 +8,7 @@
 #include "sim/nccl/graphs.hpp"
 #include "tests/sim/testbeds.hpp"
 
+namespace rehearse::variables_test {
 using namespace rehearse;
 using namespace rehearse::sim;
 using namespace rehearse::sim::testing;
@@ -312,3 +313,5 @@ TEST_CASE("one rank's variables of the network are its own", "[sim][variables]")
   CHECK(time({{"NCCL_IB_SL", "3", {11}}}) > 2 * time({}));
   CHECK(time({{"NCCL_IB_SL", "4", {11}}}) == time({}));
 }
+
+}  // namespace rehearse::variables_test

@@ -15,6 +15,7 @@
 #include "traces/capture_file/output.hpp"
 #include "traces/proto/capture.pb.h"
 
+namespace rehearse::capture_file_test {
 using namespace rehearse;
 namespace cf = rehearse::capture_file;
 
@@ -213,3 +214,5 @@ TEST_CASE("an output that cannot be opened tells why", "[capture_file]") {
   CHECK(out.append({}) == EBADF);
   CHECK(out.sync() == EBADF);
 }
+
+}  // namespace rehearse::capture_file_test

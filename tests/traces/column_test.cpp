@@ -6,6 +6,7 @@
 
 #include "traces/program/program.hpp"
 
+namespace rehearse::column_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -75,3 +76,5 @@ TEST_CASE("ranks that do the same hold it once", "[traces][program]") {
     CHECK(rank.duration.shares_with(first.duration) == (r != 5));
   }
 }
+
+}  // namespace rehearse::column_test

@@ -9,6 +9,7 @@
 #include "tests/traces/import_samples.hpp"
 #include "traces/model/rtrace.hpp"
 
+namespace rehearse::evidence_damage_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using samples::read_bytes;
@@ -100,3 +101,5 @@ TEST_CASE("evidence attaches to a trace, stands alone and is added to a .rtrace"
   CHECK(added->trace.header.inputs_size() == 3);
   CHECK_FALSE(import_files({stored, profile}, {}, silent));
 }
+
+}  // namespace rehearse::evidence_damage_test

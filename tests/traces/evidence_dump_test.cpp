@@ -3,6 +3,7 @@
 #include "tests/traces/evidence_samples.hpp"
 #include "traces/import/flight_recorder/pickle.hpp"
 
+namespace rehearse::evidence_dump_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using namespace std::string_literals;
@@ -211,3 +212,5 @@ TEST_CASE("integers of a pickle keep sign and width", "[evidence][flight-recorde
   CHECK(value("\x80\x02\x8a\x00."s) == 0);
   CHECK(value("\x80\x02M\xff\xff."s) == 65535);
 }
+
+}  // namespace rehearse::evidence_dump_test

@@ -4,6 +4,7 @@
 #include "traces/import/nccl_log/log_facts.hpp"
 #include "traces/import/nccl_log/log_line.hpp"
 
+namespace rehearse::evidence_log_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using samples::log_of;
@@ -202,3 +203,5 @@ TEST_CASE("bytes of a log that are no UTF-8 are replaced and counted", "[evidenc
   CHECK(read.findings.count("text-not-utf8") == 1);
   CHECK(log_of(read).warnings(0).text() == "socket \xef\xbf\xbd\xef\xbf\xbd closed");
 }
+
+}  // namespace rehearse::evidence_log_test

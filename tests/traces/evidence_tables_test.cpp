@@ -2,6 +2,7 @@
 // nccl-tests tables and their quirks.
 #include "tests/traces/evidence_samples.hpp"
 
+namespace rehearse::evidence_tables_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using samples::must_read;
@@ -159,3 +160,5 @@ TEST_CASE("figures as CSV are the same tables", "[evidence][nccl-tests]") {
   CHECK(tables.tables(1).options() == "quiet");
   CHECK(read.findings.count("nccl-tests-row-incomplete") == 1);
 }
+
+}  // namespace rehearse::evidence_tables_test

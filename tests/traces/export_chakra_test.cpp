@@ -11,6 +11,7 @@
 #include "traces/export/chakra_edges.hpp"
 #include "traces/import/chakra/node.hpp"
 
+namespace rehearse::export_chakra_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -149,3 +150,5 @@ TEST_CASE("a Chakra file says what Chakra's own readers look for", "[export][cha
   }
   CHECK(collectives == trace.ranks[1].ops.calls.size());
 }
+
+}  // namespace rehearse::export_chakra_test

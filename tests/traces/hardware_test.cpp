@@ -5,6 +5,7 @@
 
 #include "tests/traces/import_samples.hpp"
 
+namespace rehearse::hardware_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -109,3 +110,5 @@ TEST_CASE("a log tells hosts, devices and the network", "[traces][hardware]") {
   CHECK(told.seen.nics == 1);
   CHECK(told.seen.nic_kind == pb::ROCE);
 }
+
+}  // namespace rehearse::hardware_test

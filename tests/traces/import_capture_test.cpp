@@ -4,6 +4,7 @@
 #include "tests/traces/import_samples.hpp"
 #include "traces/capture_file/encoder.hpp"
 
+namespace rehearse::import_capture_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using namespace rehearse::traces::samples;
@@ -288,3 +289,5 @@ TEST_CASE("garbage between records is skipped in time that does not explode", "[
   CHECK(find_op(got, "gemm"));
   CHECK(got.findings.count("file-cut") == 1);
 }
+
+}  // namespace rehearse::import_capture_test

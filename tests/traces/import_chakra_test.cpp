@@ -9,6 +9,7 @@
 #include "traces/import/chakra/schedule.hpp"
 #include "traces/program/program.hpp"
 
+namespace rehearse::import_chakra_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using samples::ChakraFile;
@@ -354,3 +355,5 @@ TEST_CASE("more nodes than may be held at once are refused with a limit", "[impo
   CHECK_THAT(refused.error().where, Catch::Contains("node 99"));
   CHECK_FALSE(refused.error().fix.empty());
 }
+
+}  // namespace rehearse::import_chakra_test

@@ -5,6 +5,7 @@
 
 #include "traces/import/clock.hpp"
 
+namespace rehearse::import_clock_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -140,3 +141,5 @@ TEST_CASE("few collectives give an offset and no invented drift", "[import][cloc
   CHECK(fit.aligned);
   for (const double drift : fit.drift) CHECK(drift == 0);
 }
+
+}  // namespace rehearse::import_clock_test

@@ -5,6 +5,7 @@
 #include "traces/import/csv/csv.hpp"
 #include "traces/program/program.hpp"
 
+namespace rehearse::import_csv_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using namespace rehearse::traces::samples;
@@ -258,3 +259,5 @@ TEST_CASE("every shipped mapping loads and says where it comes from", "[import][
   }
   CHECK(files > 0);
 }
+
+}  // namespace rehearse::import_csv_test

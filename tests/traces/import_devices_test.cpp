@@ -9,6 +9,7 @@
 #include "tests/traces/nsys_samples.hpp"
 #include "traces/program/program.hpp"
 
+namespace rehearse::import_devices_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using namespace rehearse::traces::samples;
@@ -182,3 +183,5 @@ TEST_CASE("more GPUs than a process can drive are not taken apart", "[import][de
   if (!huge) FAIL(huge.error().message());
   CHECK(huge->trace.ranks.size() == 100);
 }
+
+}  // namespace rehearse::import_devices_test

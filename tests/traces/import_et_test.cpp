@@ -5,6 +5,7 @@
 
 #include "tests/traces/import_samples.hpp"
 
+namespace rehearse::import_et_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using samples::TempFolder;
@@ -117,3 +118,5 @@ TEST_CASE("execution traces that are cut, empty or odd are refused or told", "[i
   CHECK(odd->trace.ranks[0].ops.calls.size() == 1);
   CHECK(odd->trace.ranks[0].ops.calls[0].bytes_in == 0);
 }
+
+}  // namespace rehearse::import_et_test

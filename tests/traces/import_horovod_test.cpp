@@ -9,6 +9,7 @@
 #include "traces/import/horovod/timeline.hpp"
 #include "traces/import/names.hpp"
 
+namespace rehearse::import_horovod_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using samples::import_text;
@@ -229,3 +230,5 @@ TEST_CASE("flipped bits in a timeline never do more than a finding or a refusal"
           "[import][horovod]") {
   samples::check_flips(two_steps().text(), "timeline.json");
 }
+
+}  // namespace rehearse::import_horovod_test

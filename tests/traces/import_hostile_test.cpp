@@ -13,6 +13,7 @@
 #include "traces/program/evaluate.hpp"
 #include "traces/program/program.hpp"
 
+namespace rehearse::import_hostile_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -123,3 +124,5 @@ TEST_CASE("operations at random times and lanes give a program that can run", "[
     CHECK(recorded_step(*stepped) > 0);  // nothing waits for itself
   }
 }
+
+}  // namespace rehearse::import_hostile_test

@@ -4,6 +4,7 @@
 #include "tests/traces/import_samples.hpp"
 #include "traces/import/names.hpp"
 
+namespace rehearse::import_kineto_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using samples::document;
@@ -336,3 +337,5 @@ TEST_CASE("the driver's and AMD's calls launch too", "[import][kineto]") {
   CHECK(samples::count_of(got->trace.ranks[0], OpKind::kHost) == 1);
   CHECK(got->trace.ranks[0].gpu == 2);
 }
+
+}  // namespace rehearse::import_kineto_test

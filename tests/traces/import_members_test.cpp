@@ -3,6 +3,7 @@
 
 #include "traces/import/members.hpp"
 
+namespace rehearse::import_members_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -98,3 +99,5 @@ TEST_CASE("a message becomes buffers by the number of members", "[import][member
   CHECK((calls[2].bytes_in == 300 && calls[2].bytes_out == 300));
   CHECK((calls[3].bytes_in == 100 && calls[3].bytes_out == 100));
 }
+
+}  // namespace rehearse::import_members_test

@@ -9,6 +9,7 @@
 #include "traces/inspect/inspection.hpp"
 #include "traces/program/program.hpp"
 
+namespace rehearse::import_messages_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using namespace rehearse::traces::samples;
@@ -80,3 +81,5 @@ TEST_CASE("a kernel whose messages nothing tells is still an exchange of all", "
   CHECK(got->findings.count("sendrecv-assumed-all-to-all") == 1);
   CHECK(got->trace.ranks[0].ops.calls.at(0).collective == Collective::kAllToAll);
 }
+
+}  // namespace rehearse::import_messages_test

@@ -4,6 +4,7 @@
 #include "tests/traces/import_samples.hpp"
 #include "tests/traces/nsys_samples.hpp"
 
+namespace rehearse::import_nsys_refusal_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using namespace rehearse::traces::samples;
@@ -105,3 +106,5 @@ TEST_CASE("hostile values in an export are findings", "[import][nsys][refusal]")
   CHECK(got->findings.count("payload-unreadable") == 1);
   CHECK(count_of(got->trace.ranks[0], OpKind::kKernel) == 1);
 }
+
+}  // namespace rehearse::import_nsys_refusal_test

@@ -6,6 +6,7 @@
 #include "tests/traces/import_samples.hpp"
 #include "tests/traces/nsys_samples.hpp"
 
+namespace rehearse::import_nsys_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using namespace rehearse::traces::samples;
@@ -278,3 +279,5 @@ TEST_CASE("a compressed export is read, and nothing is left beside a plain one",
     ++files;
   CHECK(files == 1);
 }
+
+}  // namespace rehearse::import_nsys_test

@@ -5,6 +5,7 @@
 
 #include "tests/traces/import_samples.hpp"
 
+namespace rehearse::import_real_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -81,3 +82,5 @@ TEST_CASE("a real trace cut at every hundredth is refused, or accepted and marke
   }
   CHECK(last > 700);
 }
+
+}  // namespace rehearse::import_real_test

@@ -3,6 +3,7 @@
 
 #include "tests/traces/import_samples.hpp"
 
+namespace rehearse::import_refusal_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using samples::document;
@@ -186,3 +187,5 @@ TEST_CASE("a rank twice and mixed jobs are told", "[import]") {
   REQUIRE(mixed);
   CHECK(mixed->findings.count("mixed-jobs") == 1);
 }
+
+}  // namespace rehearse::import_refusal_test

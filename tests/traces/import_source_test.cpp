@@ -11,6 +11,7 @@
 #include "traces/import/rank_of_name.hpp"
 #include "traces/import/source.hpp"
 
+namespace rehearse::import_source_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -226,3 +227,5 @@ TEST_CASE("the end of a JSON value is found as reading byte by byte finds it", "
     REQUIRE((end == nullptr ? -1 : end - begin) == plainly(text));
   }
 }
+
+}  // namespace rehearse::import_source_test

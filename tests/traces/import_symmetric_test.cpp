@@ -11,6 +11,7 @@
 #include "traces/program/overhead.hpp"
 #include "traces/program/program.hpp"
 
+namespace rehearse::import_symmetric_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -230,3 +231,5 @@ TEST_CASE("a profiled step is brought to the unprofiled one by a cost per host e
   REQUIRE(unreachable);
   CHECK(unreachable->findings.count("unprofiled-step-not-reached") == 1);
 }
+
+}  // namespace rehearse::import_symmetric_test

@@ -9,6 +9,7 @@
 #include "traces/import/tensorflow/planes.hpp"
 #include "traces/import/tensorflow/tensorflow.hpp"
 
+namespace rehearse::import_tensorflow_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using samples::find_op;
@@ -269,3 +270,5 @@ TEST_CASE("a trace viewer file with more events than may be held is refused with
   CHECK(refused.error().code == Code::kLimit);
   CHECK_THAT(refused.error().fix, Catch::Contains("xplane"));
 }
+
+}  // namespace rehearse::import_tensorflow_test

@@ -14,6 +14,7 @@
 #include "traces/import/match_by_time.hpp"
 #include "traces/program/program.hpp"
 
+namespace rehearse::import_windows_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -176,3 +177,5 @@ TEST_CASE("a generated job is the same program after a way through Kineto files"
     }
   }
 }
+
+}  // namespace rehearse::import_windows_test

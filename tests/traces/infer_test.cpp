@@ -8,6 +8,7 @@
 #include "tests/traces/synth_sample.hpp"
 #include "traces/program/program.hpp"
 
+namespace rehearse::infer_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -207,3 +208,5 @@ TEST_CASE("without event and sync records the order of streams is still known",
 TEST_CASE("event and sync calls without ids give the order of streams", "[traces][program]") {
   check_inference(Strip::kIds);
 }
+
+}  // namespace rehearse::infer_test

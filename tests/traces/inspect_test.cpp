@@ -5,6 +5,7 @@
 #include "traces/inspect/inspection.hpp"
 #include "traces/inspect/intervals.hpp"
 
+namespace rehearse::inspect_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -311,3 +312,5 @@ TEST_CASE("a file gives the same inspection as the trace in memory", "[traces][i
   REQUIRE(in);
   CHECK(to_text(*in, 100) == to_text(inspected(two_ranks()), 100));
 }
+
+}  // namespace rehearse::inspect_test

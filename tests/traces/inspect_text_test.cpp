@@ -8,6 +8,7 @@
 #include "traces/inspect/text_table.hpp"
 #include "traces/model/utf8.hpp"
 
+namespace rehearse::inspect_text_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -79,3 +80,5 @@ TEST_CASE("tables stay inside the width", "[traces][inspect]") {
         "  gr\xc3\xbc\xc3\x9f                       5\n");
   CHECK(printable("a\x1b[31mb\n") == "a [31mb ");
 }
+
+}  // namespace rehearse::inspect_text_test

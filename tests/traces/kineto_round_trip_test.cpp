@@ -7,6 +7,7 @@
 #include "tests/traces/synth_sample.hpp"
 #include "traces/export/kineto.hpp"
 
+namespace rehearse::kineto_round_trip_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -72,3 +73,5 @@ TEST_CASE("a generated run imported from Kineto files is the same program", "[ex
     }
   }
 }
+
+}  // namespace rehearse::kineto_round_trip_test

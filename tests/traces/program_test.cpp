@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+namespace rehearse::program_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -258,3 +259,5 @@ TEST_CASE("the duration of a collective is wait up to the last start and transfe
   CHECK(first[1].transfer == -1);  // a broadcast ends per rank
   CHECK(first[2].transfer == -1);  // rank 2 was not recorded
 }
+
+}  // namespace rehearse::program_test

@@ -9,6 +9,7 @@
 
 #include "tests/traces/import_samples.hpp"
 
+namespace rehearse::real_files_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 using real::File;
@@ -23,14 +24,10 @@ struct Folder {
 };
 
 constexpr Folder kFolders[] = {
-    {"kineto", real::kineto_files},
-    {"et", real::execution_trace_files},
-    {"chakra", real::chakra_files},
-    {"nsys", real::nsys_files},
-    {"horovod", real::horovod_files},
-    {"tensorflow", real::tensorflow_files},
-    {"nccl", real::nccl_files},
-    {"flight_recorder", real::flight_recorder_files},
+    {"kineto", real::kineto_files},       {"et", real::execution_trace_files},
+    {"chakra", real::chakra_files},       {"nsys", real::nsys_files},
+    {"horovod", real::horovod_files},     {"tensorflow", real::tensorflow_files},
+    {"nccl", real::nccl_files},           {"flight_recorder", real::flight_recorder_files},
     {"straggler", real::straggler_files},
 };
 
@@ -157,3 +154,5 @@ TEST_CASE("every real file is imported with the counts of python, or refused wit
     }
   }
 }
+
+}  // namespace rehearse::real_files_test

@@ -8,6 +8,7 @@
 #include "traces/model/rtrace.hpp"
 #include "traces/model/rtrace_file.hpp"
 
+namespace rehearse::rtrace_damage_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -185,3 +186,5 @@ TEST_CASE("a file with more operations than the limit is refused before they are
   REQUIRE_FALSE(cut);
   CHECK(cut.error().code == Code::kLimit);
 }
+
+}  // namespace rehearse::rtrace_damage_test

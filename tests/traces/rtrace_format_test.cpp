@@ -11,6 +11,7 @@
 #include "traces/model/rtrace.hpp"
 #include "traces/model/rtrace_block.hpp"
 
+namespace rehearse::rtrace_format_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -180,3 +181,5 @@ TEST_CASE("the head of a record survives its bytes", "[traces][rtrace]") {
   CHECK(hash_of(RecordType::kRank, 0, "x") != hash_of(RecordType::kRank, 1, "x"));
   CHECK(hash_of(RecordType::kRank, 0, "x") != hash_of(RecordType::kStrings, 0, "x"));
 }
+
+}  // namespace rehearse::rtrace_format_test

@@ -8,6 +8,7 @@
 
 #include "tests/traces/trace_samples.hpp"
 
+namespace rehearse::rtrace_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -272,3 +273,5 @@ TEST_CASE("text that is not UTF-8 is repaired outside of names and kept in names
   CHECK(back->ranks[0].env.at("PATH") == "/home/\xef\xbf\xbd");
   CHECK(back->strings.at(static_cast<uint32_t>(back->strings.size() - 1)) == "\xf0\x80");
 }
+
+}  // namespace rehearse::rtrace_test

@@ -5,6 +5,7 @@
 #include "base/random.hpp"
 #include "traces/model/trace.hpp"
 
+namespace rehearse::sort_test {
 using namespace rehearse;
 using namespace rehearse::traces;
 
@@ -91,3 +92,5 @@ TEST_CASE("dependencies follow their operations", "[traces][model]") {
   CHECK(ops.correlation == std::vector<int64_t>{1, 2, 0});
   CHECK(ops.dependencies == std::vector<Dependency>{{1, 0}, {2, 0}});
 }
+
+}  // namespace rehearse::sort_test

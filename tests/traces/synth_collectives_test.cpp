@@ -4,7 +4,7 @@
 
 #include "synth_sample.hpp"
 
-namespace rehearse::synth {
+namespace rehearse::synth::synth_collectives_test {
 namespace {
 
 using traces::Collective;
@@ -174,4 +174,4 @@ TEST_CASE("a job of one rank has no communicators and no calls", "[traces][synth
   CHECK(trace.ranks[0].ops.calls.empty());
 }
 
-}  // namespace rehearse::synth
+}  // namespace rehearse::synth::synth_collectives_test

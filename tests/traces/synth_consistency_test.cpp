@@ -7,7 +7,7 @@
 
 #include "synth_sample.hpp"
 
-namespace rehearse::synth {
+namespace rehearse::synth::synth_consistency_test {
 namespace {
 
 using traces::Call;
@@ -306,4 +306,4 @@ TEST_CASE("idle time of the compute stream follows the bubble", "[traces][synth]
   CHECK(idle == Approx(2.0 / 8).margin(0.06));
 }
 
-}  // namespace rehearse::synth
+}  // namespace rehearse::synth::synth_consistency_test

@@ -11,7 +11,7 @@
 #include "traces/export/kineto.hpp"
 #include "traces/export/kineto_text.hpp"
 
-namespace rehearse::traces {
+namespace rehearse::traces::synth_kineto_test {
 namespace {
 
 Trace sample() {
@@ -179,4 +179,4 @@ TEST_CASE("a compressed file holds the same text and is the same every time", "[
                            Overwrite::kRefuse));
 }
 
-}  // namespace rehearse::traces
+}  // namespace rehearse::traces::synth_kineto_test

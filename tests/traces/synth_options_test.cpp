@@ -4,7 +4,7 @@
 
 #include "synth_sample.hpp"
 
-namespace rehearse::synth {
+namespace rehearse::synth::synth_options_test {
 namespace {
 
 struct Refusal {
@@ -129,4 +129,4 @@ TEST_CASE("a GPU without a rate for the dtype is refused", "[traces][synth]") {
   CHECK_FALSE(synthesize(small_gpt(), gpu));
 }
 
-}  // namespace rehearse::synth
+}  // namespace rehearse::synth::synth_options_test

@@ -6,7 +6,7 @@
 #include "traces/synth/gradients.hpp"
 #include "traces/synth/models.hpp"
 
-namespace rehearse::synth {
+namespace rehearse::synth::synth_resnet50_test {
 
 TEST_CASE("ResNet-50 has 25,557,032 parameters in 161 tensors", "[traces][synth]") {
   const auto elements = resnet50_parameters();
@@ -55,4 +55,4 @@ TEST_CASE("bucket all-reduces overlap with the backward pass", "[traces][synth]"
   CHECK(first_call < last_backward);
 }
 
-}  // namespace rehearse::synth
+}  // namespace rehearse::synth::synth_resnet50_test

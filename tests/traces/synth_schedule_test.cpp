@@ -6,7 +6,7 @@
 
 #include "traces/synth/pipeline.hpp"
 
-namespace rehearse::synth {
+namespace rehearse::synth::synth_schedule_test {
 namespace {
 
 // Time of the last pass when a chunk's forward takes 1 and its backward 2, and messages no time.
@@ -87,4 +87,4 @@ TEST_CASE("the bubble is (stages - 1) / (micro-batches * chunks) of the ideal ti
   }
 }
 
-}  // namespace rehearse::synth
+}  // namespace rehearse::synth::synth_schedule_test

@@ -7,7 +7,7 @@
 #include "tests/temporary_folder.hpp"
 #include "traces/model/rtrace.hpp"
 
-namespace rehearse::synth {
+namespace rehearse::synth::synth_write_test {
 namespace {
 
 using Folder = tests::TemporaryFolder;
@@ -76,4 +76,4 @@ TEST_CASE("an existing file is not replaced unless asked, a refused job leaves n
   CHECK_FALSE(std::filesystem::exists(folder.path / "none.rtrace"));
 }
 
-}  // namespace rehearse::synth
+}  // namespace rehearse::synth::synth_write_test

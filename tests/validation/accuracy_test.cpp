@@ -11,7 +11,7 @@
 #include "validation/certainty/change_checks.hpp"
 #include "validation/suite.hpp"
 
-namespace rehearse::validation {
+namespace rehearse::validation::accuracy_test {
 
 TEST_CASE("docs/accuracy.md and the errors of changes are what validate finds",
           "[validation][suite]") {
@@ -38,4 +38,4 @@ TEST_CASE("docs/accuracy.md and the errors of changes are what validate finds",
   CHECK(held_out.str() == change_errors_document(*checks));
 }
 
-}  // namespace rehearse::validation
+}  // namespace rehearse::validation::accuracy_test

@@ -9,6 +9,7 @@
 #include "validation/blind/draw.hpp"
 #include "validation/blind/hidden_world.hpp"
 
+namespace rehearse::blind_test {
 using namespace rehearse;
 using namespace rehearse::validation;
 
@@ -133,3 +134,5 @@ TEST_CASE("figures of a campaign count each kind of run for what it shows", "[va
   CHECK(figures.false_alarms == Approx(0.5));
   CHECK(figures.unknown == Approx(1));
 }
+
+}  // namespace rehearse::blind_test

@@ -7,7 +7,7 @@
 #include "validation/calibrate/observations.hpp"
 #include "validation/calibrate/overlay.hpp"
 
-namespace rehearse::validation {
+namespace rehearse::validation::calibrate_test {
 namespace {
 
 size_t at(std::string_view path) {
@@ -153,4 +153,4 @@ TEST_CASE("the closed form of a call agrees with the model", "[validation][calib
   }
 }
 
-}  // namespace rehearse::validation
+}  // namespace rehearse::validation::calibrate_test

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+namespace rehearse::campaign_test {
 using namespace rehearse;
 using namespace rehearse::validation;
 
@@ -43,3 +44,5 @@ TEST_CASE("two faults at once are both looked for", "[validation][campaign]") {
   CHECK((*runs)[0].fault() == "F40+F41");
   CHECK((*runs)[0].use().find(' ') != std::string::npos);
 }
+
+}  // namespace rehearse::campaign_test

@@ -6,6 +6,7 @@
 #include "validation/certainty/band.hpp"
 #include "validation/certainty/change_checks.hpp"
 
+namespace rehearse::certainty_test {
 using namespace rehearse;
 using namespace rehearse::validation;
 
@@ -169,3 +170,5 @@ TEST_CASE("a fix that helps says how often and how much", "[validation][certaint
   CHECK(report.fixes(0).band().find("helps in 100 % of 3 draws") == 0);
   CHECK_FALSE(report.fixes(1).has_certainty());
 }
+
+}  // namespace rehearse::certainty_test

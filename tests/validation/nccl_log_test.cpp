@@ -10,6 +10,7 @@
 #include "platforms/model/catalogue.hpp"
 #include "traces/evidence/evidence.hpp"
 
+namespace rehearse::nccl_log_test {
 using namespace rehearse;
 using validation::check_log;
 using validation::LogReport;
@@ -152,3 +153,5 @@ TEST_CASE("real logs are compared on their machines", "[validation][real]") {
     }
   }
 }
+
+}  // namespace rehearse::nccl_log_test

@@ -10,6 +10,7 @@
 #include "validation/accuracy.hpp"
 #include "validation/hardware.hpp"
 
+namespace rehearse::nccl_tests_test {
 using namespace rehearse;
 using namespace rehearse::validation;
 
@@ -172,3 +173,5 @@ TEST_CASE("the shipped band of a platform holds most of its measured calls", "[v
   REQUIRE(all > 100);
   CHECK(inside >= all * 7 / 10);
 }
+
+}  // namespace rehearse::nccl_tests_test

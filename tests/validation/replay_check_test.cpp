@@ -8,6 +8,7 @@
 
 #include "traces/import/import.hpp"
 
+namespace rehearse::replay_check_test {
 using namespace rehearse;
 using namespace rehearse::validation;
 
@@ -58,3 +59,5 @@ TEST_CASE("the recorded 8-rank job is replayed closer than a sum of kernels",
   const std::vector<double> naive = step_errors(*report, &RankStep::naive);
   CHECK(replayed.back() < naive.front());
 }
+
+}  // namespace rehearse::replay_check_test

@@ -6,7 +6,7 @@
 #include "validation/accuracy_page.hpp"
 #include "validation/check.hpp"
 
-namespace rehearse::validation {
+namespace rehearse::validation::statistics_test {
 
 TEST_CASE("quantiles lie between neighbours", "[validation][statistics]") {
   CHECK(quantile({1, 2, 3, 4}, .5) == Approx(2.5));
@@ -59,4 +59,4 @@ TEST_CASE("a check without rows is skipped, not met", "[validation][statistics]"
   CHECK_FALSE(check.met);
 }
 
-}  // namespace rehearse::validation
+}  // namespace rehearse::validation::statistics_test

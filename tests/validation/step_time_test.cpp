@@ -6,7 +6,7 @@
 #include "validation/step_time/fit.hpp"
 #include "validation/step_time/rows.hpp"
 
-namespace rehearse::validation {
+namespace rehearse::validation::step_time_test {
 namespace {
 
 TransformerJob job() {
@@ -87,4 +87,4 @@ TEST_CASE("rows that do not state enough are left out with the reason", "[valida
   CHECK(steps->left_out.size() == 4);
 }
 
-}  // namespace rehearse::validation
+}  // namespace rehearse::validation::step_time_test

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-namespace rehearse::validation {
+namespace rehearse::validation::straggler_replay_test {
 namespace {
 
 constexpr Nanos kMs = 1'000'000;
@@ -72,4 +72,4 @@ TEST_CASE("calls that never meet are refused", "[validation][straggler][refusal]
   CHECK_FALSE(recorded_steps(trace));
 }
 
-}  // namespace rehearse::validation
+}  // namespace rehearse::validation::straggler_replay_test

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace rehearse::validation {
+namespace rehearse::validation::suite_test {
 
 TEST_CASE("without a data folder checks that need none run and the others are named",
           "[validation][suite]") {
@@ -30,4 +30,4 @@ TEST_CASE("a part that there is none of is refused with those there are",
   CHECK_THAT(checks.error().fix, Catch::Contains("collectives"));
 }
 
-}  // namespace rehearse::validation
+}  // namespace rehearse::validation::suite_test

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+namespace rehearse::trace_costs_test {
 using namespace rehearse;
 using namespace rehearse::validation;
 
@@ -57,3 +58,5 @@ TEST_CASE("what a trace has too little of is undetermined", "[validation][calibr
   }
   CHECK(trace_costs({}).size() == 5);
 }
+
+}  // namespace rehearse::trace_costs_test

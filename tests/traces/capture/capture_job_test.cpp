@@ -4,6 +4,7 @@
 
 #include "tests/traces/capture/recording.hpp"
 
+namespace rehearse::capture_job_test {
 using namespace rehearse;
 using namespace rehearse::tests;
 using namespace rehearse::traces;
@@ -209,3 +210,5 @@ TEST_CASE("a helper process does not take the place of the rank that started it"
     CHECK(got->findings.count("rank-twice") == 0);
   }
 }
+
+}  // namespace rehearse::capture_job_test

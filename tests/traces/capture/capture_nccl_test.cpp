@@ -5,6 +5,7 @@
 
 #include "tests/traces/capture/recording.hpp"
 
+namespace rehearse::capture_nccl_test {
 using namespace rehearse;
 using namespace rehearse::tests;
 
@@ -155,3 +156,5 @@ TEST_CASE("the tuner's costs are written down and left as they are", "[capture]"
     }
   }
 }
+
+}  // namespace rehearse::capture_nccl_test

@@ -12,6 +12,7 @@
 #include "traces/capture/stretch.hpp"
 #include "traces/capture/window.hpp"
 
+namespace rehearse::capture_parts_test {
 using namespace rehearse::capture;
 
 TEST_CASE("names keep their ids, whichever thread asks first", "[capture][threads]") {
@@ -107,3 +108,5 @@ TEST_CASE("a window opens with its first step and closes with its last", "[captu
   CHECK_FALSE(w.holds(4501));
   CHECK(w.phase(9000) == Window::Phase::kAfter);
 }
+
+}  // namespace rehearse::capture_parts_test

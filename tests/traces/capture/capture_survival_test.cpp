@@ -10,6 +10,7 @@
 
 #include "tests/traces/capture/recording.hpp"
 
+namespace rehearse::capture_survival_test {
 using namespace rehearse;
 using namespace rehearse::tests;
 namespace fs = std::filesystem;
@@ -215,3 +216,5 @@ TEST_CASE("settings that make no sense are told and left out", "[capture]") {
   if (!got) FAIL(got.error().message());
   CHECK(got->findings.count("capture-message") == 3);
 }
+
+}  // namespace rehearse::capture_survival_test
