@@ -167,6 +167,11 @@ TEST_CASE("a fix that helps says how often and how much", "[validation][certaint
   CHECK(report.fixes(0).certainty().draws() == 3);
   CHECK(report.fixes(0).certainty().low() > 1.2);
   CHECK(report.fixes(0).certainty().change() == "compute");
+  const pb::Band& after = report.fixes(0).certainty().step_time_band_ns();
+  CHECK(after.draws() == 3);
+  CHECK(after.low() > 0);
+  CHECK(after.low() <= after.high());
+  CHECK(report.broken_step_time_band_ns().low() > after.low());
   CHECK(report.fixes(0).band().find("helps in 100 % of 3 draws") == 0);
   CHECK_FALSE(report.fixes(1).has_certainty());
 }

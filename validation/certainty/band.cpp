@@ -42,6 +42,17 @@ std::vector<double> completed(const std::vector<std::optional<double>>& steps) {
   return out;
 }
 
+// 5th and 95th percentile of what completed; nothing where nothing did.
+std::optional<pb::Band> band_of(const std::vector<std::optional<double>>& steps) {
+  const std::vector<double> times = completed(steps);
+  if (times.empty()) return std::nullopt;
+  pb::Band band;
+  band.set_low(std::llround(quantile(times, .05)));
+  band.set_high(std::llround(quantile(times, .95)));
+  band.set_draws(static_cast<uint32_t>(times.size()));
+  return band;
+}
+
 std::string described(const std::set<Change>& changes) {
   std::string out;
   for (const Change change : changes)
@@ -158,24 +169,20 @@ Result<pb::Band> step_time_band(const sim::Scenario& base, const sim::Scenario& 
   const std::set<Change> changes = changes_between(base, changed);
   const ChangeError* error = errors.find(changes);
   RH_TRY(const DrawnSteps steps, drawn_steps(changed, drawing, reporter));
-  const std::vector<double> times = completed(with_error(steps, drawing, error));
-  if (times.empty()) {
+  std::optional<pb::Band> band = band_of(with_error(steps, drawing, error));
+  if (!band) {
     return fail(Code::kBadInput, "no run of the draws completes: it has no step time", "--draws",
                 "leave out --draws");
   }
-  pb::Band band;
-  band.set_low(std::llround(quantile(times, .05)));
-  band.set_high(std::llround(quantile(times, .95)));
-  band.set_draws(static_cast<uint32_t>(times.size()));
-  band.set_from(drawing.from);
-  band.set_note(drawing.note);
+  band->set_from(drawing.from);
+  band->set_note(drawing.note);
   if (error != nullptr) {
-    band.set_note(fmt::format("{}; with the error of {} measured changes of {}", drawing.note,
-                              error->rows, name_of(error->change)));
+    band->set_note(fmt::format("{}; with the error of {} measured changes of {}", drawing.note,
+                               error->rows, name_of(error->change)));
   } else if (!changes.empty() || drawing.from == "priors") {
-    band.set_note(drawing.note + ": unvalidated");
+    band->set_note(drawing.note + ": unvalidated");
   }
-  return band;
+  return *std::move(band);
 }
 
 Result<void> add_certainty(const sim::Scenario& broken, const Drawing& drawing, int most,
@@ -188,13 +195,22 @@ Result<void> add_certainty(const sim::Scenario& broken, const Drawing& drawing, 
     --most;
     if (!before) {
       RH_TRY(before, drawn_steps(broken, drawing, reporter));
+      if (const auto band = band_of(with_error(*before, drawing, nullptr))) {
+        *report.mutable_broken_step_time_band_ns() = *band;
+        report.mutable_broken_step_time_band_ns()->set_from(drawing.from);
+      }
     }
     RH_TRY(const sim::Scenario after, repaired(broken, fix));
     const std::set<Change> changes = changes_between(broken, after);
     const ChangeError* error = errors.find(changes);
     RH_TRY(const DrawnSteps steps, drawn_steps(after, drawing, reporter));
+    const auto after_steps = with_error(steps, drawing, error);
     pb::FixCertainty& certainty = *fix.mutable_certainty();
-    certainty = certainty_of(*before, with_error(steps, drawing, error));
+    certainty = certainty_of(*before, after_steps);
+    if (const auto band = band_of(after_steps)) {
+      *certainty.mutable_step_time_band_ns() = *band;
+      certainty.mutable_step_time_band_ns()->set_from(drawing.from);
+    }
     certainty.set_from(drawing.from);
     certainty.set_change(described(changes));
     certainty.set_held_out(error == nullptr ? 0 : static_cast<uint32_t>(error->rows));
