@@ -14,8 +14,20 @@
 namespace rehearse::cli {
 namespace {
 
-// The job of an outcome as it should be: the scenario that it is of, without what was changed on the way. A
-// calibration says what the platform is and stays.
+constexpr size_t kCausesTried = 5;
+constexpr double kUnlikely = 0.2;  // score below which the fixes of a cause are not tried
+
+// Where an outcome is from, without what was changed on the way. A calibration says what the platform is and stays.
+pb::Origin unchanged(const pb::Origin& origin) {
+  pb::Origin out = origin;
+  out.clear_edits();
+  for (const pb::Patch& patch : origin.edits()) {
+    if (patch.has_calibration()) *out.add_edits() = patch;
+  }
+  return out;
+}
+
+// The job of an outcome as it should be.
 Result<sim::Scenario> healthy_of(Context& context, const std::string& file,
                                  const pb::Outcome& outcome) {
   if (context.has("scenario") || outcome.origin().scenario().empty()) {
@@ -23,13 +35,8 @@ Result<sim::Scenario> healthy_of(Context& context, const std::string& file,
         context.has("scenario") ? context.get<std::string>("scenario") : outcome.scenario(),
         context.reporter());
   }
-  pb::Origin origin = outcome.origin();
-  origin.clear_edits();
-  for (const pb::Patch& patch : outcome.origin().edits()) {
-    if (patch.has_calibration()) *origin.add_edits() = patch;
-  }
   const std::string folder = std::filesystem::path(file).parent_path().string();
-  return sim::load_origin(origin, folder, context.reporter());
+  return sim::load_origin(unchanged(outcome.origin()), folder, context.reporter());
 }
 
 }  // namespace
@@ -73,14 +80,50 @@ Result<Case> load_case(Context& context, const std::string& input) {
   return what;
 }
 
-Result<pb::Diagnosis> diagnose(const Case& what, Context& context) {
+Result<Case> case_of(const pb::Outcome& outcome, const std::string& path, Context& context) {
+  RH_TRY(faults::FaultCatalogue catalogue, fault_catalogue(context.arguments()));
+  Case what{.catalogue = std::move(catalogue),
+            .healthy = {},
+            .baseline = {},
+            .broken = {},
+            .evidence = {}};
+  const pb::Origin healthy = unchanged(outcome.origin());
+  for (const pb::Patch& patch : healthy.edits()) what.calibration = patch.calibration();
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  Reporter& reporter = context.reporter();
+  RH_TRY(what.healthy, sim::load_origin(healthy, folder, reporter));
+  RH_TRY(what.broken, sim::load_origin(outcome.origin(), folder, reporter));
+  RH_TRY(what.evidence, faults::simulated_world(reporter).simulate(*what.broken));
+  if (what.evidence.verdict() != outcome.verdict() || what.evidence.end_ns() != outcome.end_ns()) {
+    return fail(Code::kBadInput, "its scenario, simulated again, ends otherwise", path,
+                "make the outcome anew with `rehearse run SCENARIO --json`");
+  }
+  RH_TRY(what.baseline, sim::simulate(what.healthy, reporter));
+  what.evidence = faults::observable(what.evidence);
+  *what.evidence.mutable_baseline_step_time_ns() = what.baseline.step_time_ns();
+  return what;
+}
+
+Result<std::vector<faults::FaultUse>> likely_causes(const pb::Diagnosis& diagnosis,
+                                                    const faults::FaultCatalogue& catalogue) {
+  std::vector<faults::FaultUse> uses;
+  for (const pb::Cause& cause : diagnosis.causes()) {
+    if (uses.size() >= kCausesTried || cause.score() < kUnlikely) break;
+    RH_TRY(faults::FaultUse use, faults::parse_fault(cause.use(), catalogue));
+    uses.push_back(std::move(use));
+  }
+  return uses;
+}
+
+Result<pb::Diagnosis> diagnose(const Case& what, const faults::World& world, uint32_t max_runs) {
   RH_TRY(const faults::FaultClasses classes, faults::FaultClasses::load_shipped());
   return faults::diagnose({.evidence = what.evidence,
                            .healthy = what.healthy,
                            .configured = what.broken ? &what.broken->document.launch() : nullptr,
                            .baseline = &what.baseline,
-                           .classes = &classes},
-                          what.catalogue, faults::simulated_world(context.reporter()));
+                           .classes = &classes,
+                           .max_simulations = max_runs},
+                          what.catalogue, world);
 }
 
 }  // namespace rehearse::cli

@@ -4,11 +4,15 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "cli/context.hpp"
 #include "faults/diagnose/diagnose.hpp"
 #include "faults/fault_catalogue.hpp"
+#include "faults/fault_use.hpp"
+#include "faults/world.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace rehearse::cli {
@@ -30,6 +34,19 @@ struct Case {
 // The same of the first input.
 [[nodiscard]] Result<Case> load_case(Context& context);
 
-[[nodiscard]] Result<pb::Diagnosis> diagnose(const Case& what, Context& context);
+// Of an outcome that remembers what it was simulated from (`origin`): that scenario with its edits and without, run
+// again. Files it names are looked for beside `path` too. kBadInput when it does not tell, or when the run ends
+// otherwise today.
+[[nodiscard]] Result<Case> case_of(const pb::Outcome& outcome, const std::string& path,
+                                   Context& context);
+
+constexpr uint32_t kMostRuns = 120;  // that a diagnosis simulates
+
+[[nodiscard]] Result<pb::Diagnosis> diagnose(const Case& what, const faults::World& world,
+                                             uint32_t max_runs);
+
+// Causes whose fixes are worth a try, likeliest first.
+[[nodiscard]] Result<std::vector<faults::FaultUse>> likely_causes(
+    const pb::Diagnosis& diagnosis, const faults::FaultCatalogue& catalogue);
 
 }  // namespace rehearse::cli

@@ -77,7 +77,8 @@ void add_recorders(const EvidenceInput& input, pb::Diagnosis& diagnosis) {
 Result<pb::Diagnosis> diagnosis_of(const EvidenceInput& input, Context& context) {
   if (!input.main.empty()) {
     RH_TRY(const Case what, load_case(context, input.main));
-    RH_TRY(pb::Diagnosis diagnosis, diagnose(what, context));
+    RH_TRY(pb::Diagnosis diagnosis,
+           diagnose(what, faults::simulated_world(context.reporter()), kMostRuns));
     add_recorders(input, diagnosis);
     return diagnosis;
   }

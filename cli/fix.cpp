@@ -21,8 +21,6 @@ namespace rehearse::cli {
 namespace {
 namespace po = boost::program_options;
 
-constexpr int kCausesTried = 5;
-constexpr double kUnlikely = 0.2;   // score below which the fixes of a cause are not tried
 constexpr int kDrawnFixes = 3;      // the best ones get a range
 constexpr uint32_t kFixDraws = 20;  // unless --draws says otherwise
 
@@ -115,13 +113,9 @@ Result<std::vector<faults::FaultUse>> causes_of(const Case& what, Context& conte
     }
     return uses;
   }
-  RH_TRY(const pb::Diagnosis diagnosis, diagnose(what, context));
-  for (const pb::Cause& cause : diagnosis.causes()) {
-    if (static_cast<int>(uses.size()) >= kCausesTried || cause.score() < kUnlikely) break;
-    RH_TRY(faults::FaultUse use, faults::parse_fault(cause.use(), what.catalogue));
-    uses.push_back(std::move(use));
-  }
-  return uses;
+  RH_TRY(const pb::Diagnosis diagnosis,
+         diagnose(what, faults::simulated_world(context.reporter()), kMostRuns));
+  return likely_causes(diagnosis, what.catalogue);
 }
 
 // The job with a cause in it, where only evidence of the broken one is there.

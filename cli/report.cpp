@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <boost/program_options/value_semantic.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -12,38 +13,17 @@
 #include "cli/outcome_file.hpp"
 #include "cli/outcome_text.hpp"
 #include "cli/report/documents.hpp"
+#include "cli/report/explain.hpp"
 #include "cli/scenario_options.hpp"
 #include "cli/verbs.hpp"
-#include "faults/fix/fix.hpp"
+#include "faults/symptoms/classifier.hpp"
 #include "sim/outcome/pictures.hpp"
 #include "validation/replay_check.hpp"
 
 namespace rehearse::cli {
 namespace {
+namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
-
-constexpr size_t kCausesRepaired = 3;
-
-// Causes of what a scenario shows, and the fixes of the likeliest.
-Result<void> explain(Context& context, ReportRun& run) {
-  RH_TRY(const Case what, load_case(context));
-  RH_TRY(run.diagnosis, diagnose(what, context));
-  if (!what.broken) return {};
-  RH_TRY(const auto categories, faults::Categories::load_shipped());
-  std::vector<faults::FaultUse> candidates;
-  for (const pb::Cause& cause : run.diagnosis->causes()) {
-    if (candidates.size() == kCausesRepaired) break;
-    RH_TRY(faults::FaultUse use, faults::parse_fault(cause.use(), what.catalogue));
-    candidates.push_back(std::move(use));
-  }
-  RH_TRY(run.fixes, faults::try_fixes({.broken = *what.broken,
-                                       .outcome = what.evidence,
-                                       .baseline = what.baseline,
-                                       .candidates = candidates,
-                                       .categories = categories},
-                                      faults::simulated_world(context.reporter())));
-  return {};
-}
 
 // How far the replay of a recorded job is from what was measured; nothing where that cannot be said.
 void add_replay_error(const sim::Scenario& recorded, Reporter& reporter, Report& report) {
@@ -75,8 +55,13 @@ Result<Report> simulated_report(Context& context) {
   }
   run.name = run.outcome.scenario();
   for (std::string& word : command_words(context)) run.outcome.add_command(std::move(word));
-  if (run.outcome.symptom().id() != "healthy") {
-    if (auto done = explain(context, run); !done) return tl::unexpected(done.error());
+  if (run.outcome.symptom().id() != faults::kHealthy && !context.has("as-is")) {
+    RH_TRY(const Case what, load_case(context));
+    const ExplainBudget budget =
+        explain_budget(what.healthy.trace->operations(), Explained::kAsked, 1);
+    if (auto done = explain(what, budget, context, run); !done) {
+      return tl::unexpected(done.error());
+    }
   }
   Report report;
   if (!run.outcome.synthetic()) add_replay_error(edited.base, context.reporter(), report);
@@ -94,7 +79,10 @@ Result<Report> load_report(Context& context) {
                     "leave it out, or give the scenario itself");
       }
     }
-    return read_report(context.inputs());
+    RH_TRY(Report report, read_report(context.inputs()));
+    if (context.has("as-is")) return report;
+    if (auto done = explain_outcomes(context, report); !done) return tl::unexpected(done.error());
+    return report;
   }
   if (context.inputs().size() == 1) return simulated_report(context);
   return fail(Code::kUsage, "a scenario stands alone; documents (.json) may be several",
@@ -138,20 +126,25 @@ Verb report_verb() {
   verb.name = "report";
   verb.summary = "what happened, why and what to do, as a page with pictures";
   verb.details =
-      "INPUT is an outcome (run --json), or several to compare; the documents of diagnose --json "
-      "and "
-      "fix --json after an outcome add causes and fixes, that of validate --json adds accuracy, "
-      "that "
-      "of sweep --json a study: its best points, what matters, step time against GPUs. Or it "
-      "is a scenario, which is simulated, diagnosed and repaired on the spot. The page is one file "
+      "INPUT is an outcome (run --json), or several to compare. An outcome that remembers its "
+      "scenario is diagnosed and repaired on the spot, as far as a few seconds of simulation go; "
+      "the "
+      "documents of diagnose --json and fix --json after an outcome are taken instead, that of "
+      "validate --json adds accuracy, that of sweep --json a study: its best points, what matters, "
+      "step time against GPUs. Or INPUT is a scenario, which is simulated first. The page is one "
+      "file "
       "that opens offline in any browser.";
   verb.positionals = {
       {"INPUT", "outcomes and what belongs to them, or a scenario", Count::kSome, {}}};
-  verb.options = add_scenario_options;
+  verb.options = [](po::options_description& options) {
+    add_scenario_options(options);
+    options.add_options()("as-is", "look for no causes and fixes beyond those given");
+  };
   verb.writes = Writes::kFile;
   verb.examples = {{"./rehearse run ddp-16 --fault F16 --json -o slow.json", "an outcome"},
+                   {"./rehearse report slow.json -o slow.html", "as a page, with causes and fixes"},
                    {"./rehearse diagnose slow.json --json > why.json", "its cause", 1},
-                   {"./rehearse report slow.json why.json -o slow.html", "both as a page"},
+                   {"./rehearse report slow.json why.json -o slow-why.html", "both as a page"},
                    {"./rehearse run ddp-16 --json -o healthy.json", "the job as it should be"},
                    {"./rehearse report healthy.json slow.json -o compared.html", "side by side"},
                    {"./rehearse sweep bucket-size -o buckets --json > buckets.json", "a study"},

@@ -96,10 +96,27 @@ std::string what_happened(const ReportRun& run) {
 
 std::string hint(const ReportRun& run, const char* verb, const char* file) {
   return fmt::format(
-      "<p class=\"hint\">Not asked yet. Make it with</p>\n<pre class=\"command\">{} --json &gt; "
+      "<p class=\"hint\">Not looked for{}. Make it with</p>\n<pre class=\"command\">{} --json &gt; "
       "{}</pre>\n<p class=\"hint\">and give {} to <code>rehearse report</code> after the "
       "outcome.</p>\n",
+      run.unexplained.empty() ? "" : ": " + text(run.unexplained),
       text(command_line(run.outcome, verb)), file, file);
+}
+
+// What would tell causes apart, and what else the evidence says.
+std::string more_about(const pb::Diagnosis& diagnosis) {
+  std::string out;
+  if (!diagnosis.straggler().empty()) {
+    out += fmt::format("<p>Who is late: {}.</p>\n", text(diagnosis.straggler()));
+  }
+  if (diagnosis.collect_next_size() > 0) {
+    out += "<p>To tell the first two apart:</p>\n<ul>";
+    for (const std::string& line : diagnosis.collect_next()) {
+      out += fmt::format("<li>{}</li>", text(line));
+    }
+    out += "</ul>\n";
+  }
+  return out;
 }
 
 std::string why(const ReportRun& run) {
@@ -115,6 +132,9 @@ std::string why(const ReportRun& run) {
                       ? "<p>Nothing is wrong with this run.</p>\n"
                       : "<p>No fault of the catalogue explains this.</p>\n");
   }
+  if (diagnosis.unknown()) {
+    out += "<p>No fault of the catalogue explains this; these are the nearest.</p>\n";
+  }
   out += "<ol class=\"causes\">\n";
   for (int i = 0; i < std::min(kCausesShown, diagnosis.causes_size()); ++i) {
     const pb::Cause& cause = diagnosis.causes(i);
@@ -125,6 +145,11 @@ std::string why(const ReportRun& run) {
                         ? fmt::format("<meter min=\"0\" max=\"1\" value=\"{:.3f}\"></meter> {:.2f}",
                                       cause.score(), cause.score())
                         : "by rules only");
+    if (cause.alike_size() > 0) {
+      const std::vector<std::string> alike(cause.alike().begin(), cause.alike().end());
+      out += fmt::format("<p class=\"note\">would look the same here: {}</p>",
+                         text(join_words(alike)));
+    }
     if (cause.evidence_size() + cause.against_size() > 0) {
       out += fmt::format("<details{}><summary>evidence</summary><ul class=\"evidence\">",
                          i == 0 ? " open" : "");
@@ -138,8 +163,33 @@ std::string why(const ReportRun& run) {
     }
     out += "</li>\n";
   }
-  return out + fmt::format("</ol>\n<p class=\"note\">{} runs were simulated to find out.</p>\n",
-                           format_count(diagnosis.simulations()));
+  return out + "</ol>\n" + more_about(diagnosis) +
+         fmt::format("<p class=\"note\">{} runs were simulated to find out.</p>\n",
+                     format_count(diagnosis.simulations()));
+}
+
+std::string step_cell(const pb::FixTrial& fix) {
+  if (!fix.has_step_time_ns()) return "no whole step";
+  std::string out = format_duration(fix.step_time_ns());
+  if (fix.certainty().has_step_time_band_ns()) {
+    const pb::Band& band = fix.certainty().step_time_band_ns();
+    out += fmt::format("<div class=\"note\">{} – {}</div>", format_duration(band.low()),
+                       format_duration(band.high()));
+  }
+  return out;
+}
+
+// Under the change: against what it is, and what it brings with it.
+std::string notes_of(const pb::FixTrial& fix) {
+  std::string out = fmt::format("<div class=\"note\">against {}{}</div>", text(fix.use()),
+                                fix.refused().empty() ? "" : "; not tried: " + text(fix.refused()));
+  if (!fix.false_fix().empty()) {
+    out += fmt::format("<div class=\"note\">a false fix: {}</div>", text(fix.false_fix()));
+  }
+  for (const std::string& effect : fix.side_effects()) {
+    out += fmt::format("<div class=\"note\">side effect: {}</div>", text(effect));
+  }
+  return out;
 }
 
 std::string what_to_do(const ReportRun& run) {
@@ -156,15 +206,21 @@ std::string what_to_do(const ReportRun& run) {
   for (int i = 0; i < std::min(kFixesShown, run.fixes->fixes_size()); ++i) {
     const pb::FixTrial& fix = run.fixes->fixes(i);
     out += fmt::format(
-        "<tr{}><td>{}<div class=\"note\">against {}{}</div></td><td class=\"n\">{}</td><td "
-        "class=\"n\">{}</td><td>{}</td><td>{}</td><td class=\"n\">{}</td></tr>\n",
-        fix.restores() ? " class=\"good\"" : "", text(fix.change()), text(fix.use()),
-        fix.refused().empty() ? "" : "; not tried: " + text(fix.refused()),
-        fix.has_step_time_ns() ? format_duration(fix.step_time_ns()) : "no whole step",
+        "<tr{}><td>{}{}</td><td class=\"n\">{}</td><td "
+        "class=\"n\">{}</td><td>{}</td><td>{}</td><td "
+        "class=\"n\">{}</td></tr>\n",
+        fix.restores() ? " class=\"good\"" : "", text(fix.change()), notes_of(fix), step_cell(fix),
         fix.has_recovered_ns() ? format_duration(fix.recovered_ns()) : "–",
-        fix.restores() ? "yes" : "no", text(fix.band()), fix.paper_count());
+        fix.restores()            ? "yes"
+        : fix.false_fix().empty() ? "no"
+                                  : "false fix",
+        text(fix.band()), fix.paper_count());
   }
   out += "</tbody></table></div>\n";
+  out +=
+      "<p class=\"note\">Below a step time: nine of ten draws of uncertain parameters, with what "
+      "predictions of such changes were off by. In study: how many of its faults this pattern "
+      "repaired.</p>\n";
   const auto& patches = run.fixes->fixes(0).patches();
   if (!patches.empty()) {
     out += "<details><summary>The first one as a patch</summary>";

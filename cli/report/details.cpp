@@ -91,7 +91,8 @@ std::string findings(const pb::Outcome& outcome) {
   return out + "</tbody></table></div>\n";
 }
 
-std::string accuracy(const Report& report, const pb::Outcome& outcome) {
+std::string accuracy(const Report& report, const ReportRun& run) {
+  const pb::Outcome& outcome = run.outcome;
   std::string out = "<h3>Replay error and accuracy</h3>\n";
   if (outcome.synthetic()) {
     out +=
@@ -103,6 +104,11 @@ std::string accuracy(const Report& report, const pb::Outcome& outcome) {
     out += fmt::format("<p>Step time: {} – {} in 9 of 10 of {} draws from {} ({}).</p>\n",
                        format_duration(band.low()), format_duration(band.high()), band.draws(),
                        text(band.from()), text(band.note()));
+  } else if (run.fixes && run.fixes->has_broken_step_time_band_ns()) {
+    const pb::Band& band = run.fixes->broken_step_time_band_ns();
+    out += fmt::format("<p>Step time: {} – {} in 9 of 10 of {} draws from {}.</p>\n",
+                       format_duration(band.low()), format_duration(band.high()), band.draws(),
+                       text(band.from()));
   } else {
     out +=
         "<p>No error band was asked for; <code>rehearse run … --draws 40 --json</code> adds "
@@ -206,7 +212,7 @@ std::string comparison_html(const Report& report) {
 }
 
 std::string details_html(const Report& report, const ReportRun& run) {
-  return critical_path(run.outcome) + communicators(run.outcome) + accuracy(report, run.outcome) +
+  return critical_path(run.outcome) + communicators(run.outcome) + accuracy(report, run) +
          findings(run.outcome) + again(run);
 }
 

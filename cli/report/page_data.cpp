@@ -138,9 +138,14 @@ Json memory_json(const pb::Pictures& pictures) {
   return out;
 }
 
-Json culprits_json(const pb::Outcome& outcome) {
+// Who is to blame as the run itself shows, else as the diagnosis found out.
+Json culprits_json(const ReportRun& run) {
   Json out = Json::array();
-  for (const pb::Culprit& culprit : outcome.culprits()) {
+  const bool found = run.diagnosis && !run.diagnosis->unknown() && run.diagnosis->causes_size() > 0;
+  const auto& culprits = run.outcome.culprits().empty() && found
+                             ? run.diagnosis->causes(0).culprits()
+                             : run.outcome.culprits();
+  for (const pb::Culprit& culprit : culprits) {
     Json row = {{"kind", culprit.kind()}, {"why", shortened(culprit.why(), kLongText)}};
     if (culprit.has_rank()) row["rank"] = culprit.rank();
     if (culprit.has_node()) row["node"] = culprit.node();
@@ -150,15 +155,22 @@ Json culprits_json(const pb::Outcome& outcome) {
   return out;
 }
 
+void add_band(const pb::Band& band, Json& bar) {
+  bar["low"] = band.low();
+  bar["high"] = band.high();
+}
+
 // Bars of the step time: the baseline, this run, the fixes that were tried.
 Json variants_json(const ReportRun& run) {
   Json out = Json::array();
   const pb::Outcome& outcome = run.outcome;
   if (outcome.baseline_step_time_ns().mean() > 0) {
-    out.push_back({{"name", "as it should be"},
-                   {"kind", "baseline"},
-                   {"mean", outcome.baseline_step_time_ns().mean()},
-                   {"each", column(outcome.baseline_step_time_ns().each())}});
+    Json baseline = {{"name", "as it should be"},
+                     {"kind", "baseline"},
+                     {"mean", outcome.baseline_step_time_ns().mean()},
+                     {"each", column(outcome.baseline_step_time_ns().each())}};
+    if (run.baseline_band) add_band(*run.baseline_band, baseline);
+    out.push_back(std::move(baseline));
   }
   Json now = {{"name", run.name},
               {"kind", outcome.symptom().id() == "healthy" ? "healthy" : "broken"},
@@ -166,8 +178,9 @@ Json variants_json(const ReportRun& run) {
               {"each", column(outcome.step_time_ns().each())}};
   if (outcome.verdict() != pb::COMPLETED) now["stopped"] = verdict_name(outcome.verdict());
   if (outcome.has_step_time_band_ns()) {
-    now["low"] = outcome.step_time_band_ns().low();
-    now["high"] = outcome.step_time_band_ns().high();
+    add_band(outcome.step_time_band_ns(), now);
+  } else if (run.fixes && run.fixes->has_broken_step_time_band_ns()) {
+    add_band(run.fixes->broken_step_time_band_ns(), now);
   }
   out.push_back(std::move(now));
   if (!run.fixes) return out;
@@ -175,10 +188,14 @@ Json variants_json(const ReportRun& run) {
   for (int i = 0; i < std::min(kFixesDrawn, run.fixes->fixes_size()); ++i) {
     const pb::FixTrial& fix = run.fixes->fixes(i);
     if (!fix.has_step_time_ns()) continue;
-    out.push_back({{"name", "fix: " + shortened(fix.change(), kLongText)},
-                   {"kind", fix.restores() ? "fix" : "partial"},
-                   {"mean", fix.step_time_ns()},
-                   {"each", Json::array()}});
+    Json bar = {{"name", "fix: " + shortened(fix.change(), kLongText)},
+                {"kind", fix.restores() ? "fix" : "partial"},
+                {"mean", fix.step_time_ns()},
+                {"each", Json::array()}};
+    if (fix.certainty().has_step_time_band_ns()) {
+      add_band(fix.certainty().step_time_band_ns(), bar);
+    }
+    out.push_back(std::move(bar));
   }
   return out;
 }
@@ -195,7 +212,7 @@ nlohmann::ordered_json page_data(const ReportRun& run) {
               {"variants", variants_json(run)},
               {"breakdown", breakdown_json(outcome)},
               {"waits", waits_json(outcome)},
-              {"culprits", culprits_json(outcome)},
+              {"culprits", culprits_json(run)},
               {"operations", run.pictures.operations()}};
   if (run.pictures.has_timeline()) out["timeline"] = timeline_json(run.pictures.timeline());
   if (run.pictures.has_cluster()) out["cluster"] = cluster_json(run.pictures.cluster());

@@ -24,6 +24,8 @@ struct ReportRun {
   pb::Pictures pictures;  // empty: the outcome has none
   std::optional<pb::Diagnosis> diagnosis;
   std::optional<pb::FixReport> fixes;
+  std::optional<pb::Band> baseline_band;  // of the step time as it should be
+  std::string unexplained;                // why causes were not looked for; may be empty
 };
 
 // A check of accuracy (`rehearse.validate/1`) as the report shows it.

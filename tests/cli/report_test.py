@@ -38,9 +38,9 @@ class Files(unittest.TestCase):
 
 
 class Report(Files):
-    def made(self, *inputs):
+    def made(self, *inputs, options=()):
         page = self.path / "page.html"
-        done = rehearse("report", *map(str, inputs), "-o", str(page), "--force", "--json")
+        done = rehearse("report", *map(str, inputs), "-o", str(page), "--force", "--json", *options)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout)["schema"], "rehearse.report/1")
         self.assertEqual(json.loads(done.stdout)["bytes"], page.stat().st_size)
@@ -55,8 +55,28 @@ class Report(Files):
         self.assertTrue(all("nonce=" in tag or 'type="application/octet-stream"' in tag for tag in scripts), scripts)
         self.assertLess(len(page), 1 << 20)
 
-    def test_it_says_which_command_adds_causes_and_fixes(self):
+    def test_an_outcome_alone_is_explained(self):
         page = self.made(self.slow)
+        why, todo, pictures = (page.index(f"<h2>{heading}</h2>") for heading in ("Why", "What to do", "Pictures"))
+        self.assertIn("F60:rank=3", page[why:todo])
+        self.assertIn("symptom D2.2", page[why:todo])
+        self.assertIn("runs were simulated to find out", page[why:todo])
+        self.assertIn('class="good"', page[todo:pictures])
+        self.assertIn("helps in 100 % of 20 draws", page[todo:pictures])
+        self.assertRegex(page[todo:pictures], r"ms<div class=\"note\">[0-9.]+ ms – [0-9.]+ ms</div>")
+        self.assertNotIn("Not looked for", page)
+
+    def test_an_outcome_whose_scenario_changed_is_not_explained(self):
+        outcome = json.loads(self.slow.read_text())
+        for name, changed in (("other", {"end_ns": outcome["end_ns"] + 1}), ("moved", {"origin": {**outcome["origin"], "scenario": "moved.yaml"}}),
+                              ("unknown", {"origin": {}})):
+            path = self.path / f"{name}.json"
+            path.write_text(json.dumps({**outcome, **changed}))
+            self.assertIn("Not looked for", self.made(path), name)
+
+    def test_it_says_which_command_adds_causes_and_fixes(self):
+        page = self.made(self.slow, options=["--as-is"])
+        self.assertIn("Not looked for.", page)
         self.assertIn("rehearse diagnose dlrm-8 --patch &#39;slow-rank: {rank: 3, slowdown: 3}&#39; --json", page)
         self.assertIn("rehearse fix dlrm-8 --patch", page)
 
@@ -73,7 +93,7 @@ class Report(Files):
         self.assertIn("step time of a replay", page)
         self.assertIn("1.2 %", page)
         self.assertIn('<ol class="causes">', page)
-        self.assertNotIn("Not asked yet", page)
+        self.assertNotIn("Not looked for", page)
 
     def test_an_outcome_without_pictures_still_has_its_text(self):
         outcome = json.loads(self.slow.read_text())
