@@ -128,12 +128,18 @@ Result<int> learn_check(Context& context, const LearnWords& words) {
   check.set_gave_up(work.state.gave_up());
   if (auto kept = keep(work); !kept) return tl::unexpected(kept.error());
   const int code = check.passed() ? 0 : static_cast<int>(Code::kFinding);
-  if (context.json()) return exit_code(context.print(to_json(check)), code);
-  std::string text = check_text(check, context.terminal());
+  std::string explanation;  // of what is repaired; before that it would give it away
   if (check.passed()) {
     RH_TRY(const faults::Categories categories, faults::Categories::load_shipped());
-    text += "\n" + faults::explanation_text(work.job, categories);
+    explanation = faults::explanation_text(work.job, categories);
   }
+  if (context.json()) {
+    Json json = to_json(check);
+    if (check.passed()) json["explanation"] = explanation;
+    return exit_code(context.print(json), code);
+  }
+  std::string text = check_text(check, context.terminal());
+  if (check.passed()) text += "\n" + explanation;
   return exit_code(context.print(std::string_view(text)), code);
 }
 

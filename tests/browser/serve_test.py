@@ -166,6 +166,22 @@ class Page(unittest.TestCase):
         self.open("#/run/" + id)
         self.until(lambda _: title in self.text("h1"))
 
+    def test_a_lab_is_started_edited_and_repaired(self):
+        self.open("#/learn/L01")
+        self.click(self.wait("#lab-start"))
+        self.click(self.wait("#lab-check"))
+        self.until(lambda _: "Not repaired yet" in self.text(".verdict"))
+        self.click(self.until(lambda d: next((tab for tab in d.find_elements(By.CSS_SELECTOR, ".files .tab") if tab.text == "job.yaml"), None)))
+        area = self.wait("textarea.file")
+        text = area.get_attribute("value")
+        self.assertIn("world_size:", text)
+        lines = ["  world_size: 16" if line.startswith("  world_size:") else line for line in text.split("\n")]
+        self.driver.execute_script("arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))", area, "\n".join(lines))
+        self.click(self.wait("#lab-check"))
+        self.until(lambda _: "Repaired" in self.text(".verdict.good"))
+        self.assertIn("What it was", self.text(".prose"))
+        self.shot("lab")
+
     def test_light_dark_and_small(self):
         self.open("#/library/faults")
         self.wait("details.card")

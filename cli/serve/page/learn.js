@@ -28,7 +28,8 @@ async function labView(box, id) {
     h('ul', null, h('li', null, check.symptom_gone ? 'the symptom is gone' : 'the symptom is still there'),
       h('li', null, check.performance_back ? 'the performance is back' : 'the performance is not back'),
       check.step_time_ns > 0 ? h('li', null, `step time ${duration(check.step_time_ns)}, healthy ${duration(check.healthy_step_time_ns)}`) : null,
-      (check.remarks || []).map((r) => h('li', null, r.text)))));
+      (check.remarks || []).map((r) => h('li', null, r.text)))),
+    check.explanation ? h('p.prose', null, check.explanation) : null);
   const buttons = h('div.actions', null,
     h('button.second', {type: 'button', onclick: act('run', (o) => h('section.panel', null, verdictBanner(o), h('div.grid', null, outcomeDetails(o))))}, 'Run it'),
     h('button', {type: 'button', id: 'lab-check', onclick: act('check', remarks)}, 'Check my repair'),
