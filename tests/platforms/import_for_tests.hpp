@@ -11,6 +11,7 @@
 #include "base/atomic_file.hpp"
 #include "platforms/import/import.hpp"
 #include "platforms/model/links.hpp"
+#include "tests/real_data.hpp"
 
 namespace rehearse::platforms::testing {
 
@@ -39,9 +40,7 @@ inline ImportText corpus(const std::string& file) {
 
 // Folder of real files (REHEARSE_DATA, else ../shared/data), or nothing.
 inline std::optional<std::filesystem::path> real_data() {
-  const char* set = std::getenv("REHEARSE_DATA");
-  const std::filesystem::path folder =
-      set != nullptr ? std::filesystem::path(set) : project() / "../shared/data";
+  const std::filesystem::path folder = rehearse::tests::real_data();
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) return std::nullopt;
   return folder;

@@ -12,6 +12,7 @@
 #include "base/install.hpp"
 #include "platforms/import/import.hpp"
 #include "sim/nccl/search.hpp"
+#include "tests/real_data.hpp"
 
 namespace rehearse::nccl_search_test {
 using namespace rehearse;
@@ -216,11 +217,7 @@ TEST_CASE("every machine of the catalogue gets rings over all its GPUs", "[nccl]
 
 TEST_CASE("the dumped topology of 4 RTX 4090 gives the graph NCCL 2.28.9 logged on them",
           "[nccl][search][data]") {
-  const char* set = std::getenv("REHEARSE_DATA");
-  const char* home = std::getenv("REHEARSE_HOME");
-  const std::filesystem::path data =
-      set != nullptr ? std::filesystem::path(set)
-                     : std::filesystem::path(home != nullptr ? home : ".") / "../shared/data";
+  const std::filesystem::path data = rehearse::tests::real_data();
   const auto text = read_file(data / "nccl/topology/xml/4xRTX4090_dump.xml", 1u << 20);
   if (!text) {
     std::cout << "skipped: no dumped topology (REHEARSE_DATA)\n";

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "tests/real_data.hpp"
+
 namespace rehearse::traces::samples {
 
 namespace fs = std::filesystem;
@@ -76,10 +78,7 @@ size_t count_of(const RankTrace& rank, OpKind kind) {
 }
 
 std::optional<fs::path> real_data() {
-  const char* set = std::getenv("REHEARSE_DATA");
-  const char* home = std::getenv("REHEARSE_HOME");
-  fs::path folder =
-      set != nullptr ? fs::path(set) : fs::path(home != nullptr ? home : ".") / "../shared/data";
+  fs::path folder = rehearse::tests::real_data();
   if (!fs::is_directory(folder / "kineto")) return std::nullopt;
   return folder;
 }

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/install.hpp"
+#include "tests/real_data.hpp"
 #include "validation/accuracy_page.hpp"
 #include "validation/certainty/change_checks.hpp"
 #include "validation/suite.hpp"
@@ -15,8 +16,7 @@ namespace rehearse::validation::accuracy_test {
 
 TEST_CASE("docs/accuracy.md and the errors of changes are what validate finds",
           "[validation][suite]") {
-  const char* root = std::getenv("REHEARSE_DATA");
-  const std::filesystem::path data = root != nullptr ? root : "../shared/data";
+  const std::filesystem::path data = rehearse::tests::real_data();
   if (!std::filesystem::exists(data / "nccl" / "nccl_tests.csv")) {
     std::cout << "skipped: no real data (REHEARSE_DATA)\n";
     return;

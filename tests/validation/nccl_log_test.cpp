@@ -8,6 +8,7 @@
 
 #include "base/install.hpp"
 #include "platforms/model/catalogue.hpp"
+#include "tests/real_data.hpp"
 #include "traces/evidence/evidence.hpp"
 
 namespace rehearse::nccl_log_test {
@@ -131,11 +132,7 @@ TEST_CASE("a log that does not fit the platform is refused", "[validation]") {
 }
 
 TEST_CASE("real logs are compared on their machines", "[validation][real]") {
-  const char* set = std::getenv("REHEARSE_DATA");
-  const char* home = std::getenv("REHEARSE_HOME");
-  const std::filesystem::path data =
-      set != nullptr ? std::filesystem::path(set)
-                     : std::filesystem::path(home != nullptr ? home : ".") / "../shared/data";
+  const std::filesystem::path data = rehearse::tests::real_data();
   if (!std::filesystem::is_directory(data / "nccl/logs")) {
     std::cout << "skipped: no NCCL logs (REHEARSE_DATA)\n";
     return;

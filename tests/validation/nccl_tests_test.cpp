@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/install.hpp"
+#include "tests/real_data.hpp"
 #include "tests/temporary_folder.hpp"
 #include "validation/accuracy.hpp"
 #include "validation/hardware.hpp"
@@ -22,10 +23,7 @@ std::filesystem::path sample() {
   return *file;
 }
 
-std::filesystem::path data(const char* path) {
-  const char* root = std::getenv("REHEARSE_DATA");
-  return std::filesystem::path(root != nullptr ? root : "../shared/data") / path;
-}
+std::filesystem::path data(const char* path) { return rehearse::tests::real_data() / path; }
 
 }  // namespace
 

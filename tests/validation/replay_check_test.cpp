@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "tests/real_data.hpp"
 #include "traces/import/import.hpp"
 
 namespace rehearse::replay_check_test {
@@ -14,10 +15,7 @@ using namespace rehearse::validation;
 
 namespace {
 
-std::filesystem::path data() {
-  const char* set = std::getenv("REHEARSE_DATA");
-  return set != nullptr ? set : "../shared/data";
-}
+std::filesystem::path data() { return rehearse::tests::real_data(); }
 
 }  // namespace
 
