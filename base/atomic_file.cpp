@@ -201,19 +201,25 @@ Result<void> AtomicFile::write(std::string_view bytes) {
   return {};
 }
 
-Result<void> AtomicFile::commit() {
+Result<void> AtomicFile::commit() { return close_as(Sync::kDisk); }
+
+Result<void> AtomicFile::commit_unsynced() { return close_as(Sync::kNone); }
+
+Result<void> AtomicFile::close_as(Sync sync) {
   if (file_ == nullptr) {
     return fail(Code::kInternal, "commit of a file that is closed", target_.string());
   }
-  auto result = publish();
+  auto result = publish(sync);
   discard();
   return result;
 }
 
-Result<void> AtomicFile::publish() {
+Result<void> AtomicFile::publish(Sync sync) {
   if (std::fflush(file_) != 0) return io_error("cannot write", target_, errno);
   const bool direct = temporary_.empty();
-  if (!direct && ::fsync(::fileno(file_)) != 0) return io_error("cannot write", target_, errno);
+  if (!direct && sync == Sync::kDisk && ::fsync(::fileno(file_)) != 0) {
+    return io_error("cannot write", target_, errno);
+  }
   if (!direct && !is_named(::fileno(file_))) {
     if (!link_unnamed(::fileno(file_), target_, temporary_)) {
       const int error = errno;
@@ -238,7 +244,7 @@ Result<void> AtomicFile::publish() {
     return io_error("cannot rename the finished file into place", target_, errno);
   }
   temporary_.clear();
-  sync_folder(folder_of(target_));
+  if (sync == Sync::kDisk) sync_folder(folder_of(target_));
   return {};
 }
 
@@ -246,6 +252,13 @@ Result<void> write_file(const fs::path& target, std::string_view bytes, Overwrit
   RH_TRY(AtomicFile file, AtomicFile::create(target, overwrite));
   if (auto written = file.write(bytes); !written) return written;
   return file.commit();
+}
+
+Result<void> write_file_unsynced(const fs::path& target, std::string_view bytes,
+                                 Overwrite overwrite) {
+  RH_TRY(AtomicFile file, AtomicFile::create(target, overwrite));
+  if (auto written = file.write(bytes); !written) return written;
+  return file.commit_unsynced();
 }
 
 Result<std::string> read_file(const fs::path& path, uint64_t limit) {

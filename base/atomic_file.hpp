@@ -32,11 +32,17 @@ class AtomicFile {
   [[nodiscard]] uint64_t size() const { return size_; }
   // Flush, fsync, rename. Nothing may be written after.
   [[nodiscard]] Result<void> commit();
+  // The same without waiting for the disk: whole or absent whatever happens to the process, but a machine that stops may
+  // leave it damaged. For what is checked when it is read and can be made again.
+  [[nodiscard]] Result<void> commit_unsynced();
 
  private:
   AtomicFile() = default;
+  enum class Sync { kDisk, kNone };
+
   void discard() noexcept;
-  [[nodiscard]] Result<void> publish();
+  [[nodiscard]] Result<void> close_as(Sync sync);
+  [[nodiscard]] Result<void> publish(Sync sync);
 
   std::FILE* file_ = nullptr;
   std::filesystem::path target_;
@@ -48,6 +54,9 @@ class AtomicFile {
 // Writes a whole file atomically.
 [[nodiscard]] Result<void> write_file(const std::filesystem::path& target, std::string_view bytes,
                                       Overwrite overwrite);
+// The same without waiting for the disk (commit_unsynced).
+[[nodiscard]] Result<void> write_file_unsynced(const std::filesystem::path& target,
+                                               std::string_view bytes, Overwrite overwrite);
 // Reads a whole regular file of at most `limit` bytes; kMissingInput (absent, a folder, a pipe, no
 // permission), kIo or kLimit.
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path, uint64_t limit);

@@ -134,8 +134,9 @@ std::optional<Row> Store::find_lost(const std::string& id) const {
 }
 
 Result<void> Store::put(const std::string& id, const Row& row) const {
-  return write_file(folder_ / "points" / (id + ".json"), row_json(row).dump() + "\n",
-                    Overwrite::kReplace);
+  // Not worth waiting for the disk: a damaged point is computed again (read_row).
+  return write_file_unsynced(folder_ / "points" / (id + ".json"), row_json(row).dump() + "\n",
+                             Overwrite::kReplace);
 }
 
 Result<void> Store::put_lost(const std::string& id, const Row& row) const {

@@ -67,6 +67,16 @@ TEST_CASE("a file that appears while another is written is not replaced", "[file
   CHECK(folder.entries() == 1);
 }
 
+TEST_CASE("a file that does not wait for the disk is whole and leaves nothing behind", "[files]") {
+  Folder folder;
+  const fs::path target = folder.path / "point.json";
+  REQUIRE(write_file_unsynced(target, "one", Overwrite::kReplace));
+  REQUIRE(write_file_unsynced(target, "two", Overwrite::kReplace));
+  CHECK(*read_file(target, 100) == "two");
+  CHECK(!write_file_unsynced(target, "three", Overwrite::kRefuse));
+  CHECK(folder.entries() == 1);
+}
+
 TEST_CASE("nothing is visible before the commit nor left after giving up", "[files]") {
   Folder folder;
   const fs::path target = folder.path / "out";

@@ -348,7 +348,7 @@ TEST_CASE("TensorFlow's sessions wait for parameter servers that are not reached
       failed("tf-8", {"launch.ranks[node=0].env.TF_CONFIG=" + config(servers, 0)});
   CHECK(unlisted.verdict() == pb::CRASH);
   CHECK(unlisted.first_failure().rank() == 4);
-  CHECK(says(unlisted, "Cluster must have at least one ps"));
+  CHECK(says(unlisted, "There must be at least one ps"));
 }
 
 TEST_CASE("a call that NCCL_ALGO leaves nothing for fails where Ring does not stand in",
