@@ -81,8 +81,9 @@ std::string lines_of(const Plan& plan, const std::map<size_t, Row>& rows, const 
     Json axes = Json::object(), edits = Json::array();
     const std::vector<std::string> labels = plan.labels(p);
     for (size_t c = 0; c < columns.size(); ++c) axes[columns[c]] = labels[c];
-    for (const auto& [path, value] : plan.written(p))
-      edits.push_back({"written", path + "=" + value});
+    for (const auto& [path, value] : plan.written(p)) {
+      edits.push_back({"written", fmt::format("{}={}", path, value)});
+    }
     for (const auto& [option, value] : plan.edits(p)) edits.push_back({option, value});
     Json line{{"point", p}, {"axes", axes}};
     line.update(row_json(row));
