@@ -23,8 +23,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kScripts[] = {"d3.min.js",  "draw.js",    "charts.js", "timeline.js",
-                                    "cluster.js", "waiting.js", "study.js",  "page.js"};
+constexpr const char* kScripts[] = {"d3.min.js",   "pako_inflate.min.js", "draw.js",    "charts.js",
+                                    "timeline.js", "cluster.js",          "waiting.js", "study.js",
+                                    "page.js"};
 
 std::string_view asset(std::string_view name) {
   for (const EmbeddedFile& file : report_files()) {
