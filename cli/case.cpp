@@ -39,17 +39,21 @@ Result<sim::Scenario> healthy_of(Context& context, const std::string& file,
   return sim::load_origin(unchanged(outcome.origin()), folder, context.reporter());
 }
 
+Result<Case> empty_case(Context& context) {
+  RH_TRY(faults::FaultCatalogue catalogue, fault_catalogue(context.arguments()));
+  return Case{.catalogue = std::move(catalogue),
+              .healthy = {},
+              .baseline = {},
+              .broken = {},
+              .evidence = {}};
+}
+
 }  // namespace
 
 Result<Case> load_case(Context& context) { return load_case(context, context.inputs().front()); }
 
 Result<Case> load_case(Context& context, const std::string& input) {
-  RH_TRY(faults::FaultCatalogue catalogue, fault_catalogue(context.arguments()));
-  Case what{.catalogue = std::move(catalogue),
-            .healthy = {},
-            .baseline = {},
-            .broken = {},
-            .evidence = {}};
+  RH_TRY(Case what, empty_case(context));
   const bool observed = is_outcome_file(input);
   sim::Scenario scenario;
   if (observed) {
@@ -81,12 +85,7 @@ Result<Case> load_case(Context& context, const std::string& input) {
 }
 
 Result<Case> case_of(const pb::Outcome& outcome, const std::string& path, Context& context) {
-  RH_TRY(faults::FaultCatalogue catalogue, fault_catalogue(context.arguments()));
-  Case what{.catalogue = std::move(catalogue),
-            .healthy = {},
-            .baseline = {},
-            .broken = {},
-            .evidence = {}};
+  RH_TRY(Case what, empty_case(context));
   const pb::Origin healthy = unchanged(outcome.origin());
   for (const pb::Patch& patch : healthy.edits()) what.calibration = patch.calibration();
   const std::string folder = std::filesystem::path(path).parent_path().string();

@@ -3,34 +3,13 @@
 
 #include "cli/context.hpp"
 #include "cli/explanation.hpp"
+#include "platforms/model/links.hpp"
 
 namespace rehearse::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 using sim::Explanation;
-
-const char* kind_name(platforms::LinkKind kind) {
-  switch (kind) {
-    case platforms::LinkKind::kNvlink:
-      return "nvlink";
-    case platforms::LinkKind::kPcie:
-      return "pcie";
-    case platforms::LinkKind::kHost:
-      return "host";
-    case platforms::LinkKind::kC2c:
-      return "c2c";
-    case platforms::LinkKind::kNic:
-      return "nic";
-    case platforms::LinkKind::kSwitch:
-      return "switch";
-    case platforms::LinkKind::kInterface:
-      return "interface";
-    case platforms::LinkKind::kStorage:
-      return "storage";
-  }
-  return "";
-}
 
 Json accuracy_json(const ExplanationFrame& frame, Nanos time) {
   if (!frame.accuracy) return {{"validated", false}};
@@ -96,7 +75,7 @@ Json explanation_json(const Explanation& e, const ExplanationFrame& frame) {
   }
   for (const auto& link : e.links) {
     Json row = {{"name", link.name},
-                {"kind", kind_name(link.kind)},
+                {"kind", platforms::name_of(link.kind)},
                 {"data_sheet", link.data_sheet},
                 {"effective", link.effective},
                 {"bytes", link.bytes}};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
@@ -51,7 +52,7 @@ Result<std::vector<Bytes>> sizes(const std::string& text) {
   std::vector<Bytes> out;
   for (double at = static_cast<double>(from);
        at <= static_cast<double>(to) * (1 + 1e-9) && out.size() <= kMostSizes; at *= factor) {
-    const auto bytes = static_cast<Bytes>(at + 0.5);
+    const auto bytes = static_cast<Bytes>(std::llround(at));
     if (out.empty() || bytes > out.back()) out.push_back(bytes);
   }
   if (out.size() > kMostSizes) {

@@ -23,6 +23,7 @@ struct MeetingKey {
   uint32_t communicator = 0;
   int32_t from = -1, to = -1;
   int64_t sequence = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): a comparison with 0
   auto operator<=>(const MeetingKey&) const = default;
 };
 

@@ -46,7 +46,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 # Several sources of a folder are compiled as one: reading the headers is most of the time of a build. Names in anonymous
-# namespaces are therefore unique within a folder; the lint preset compiles each source alone.
+# namespaces are therefore unique within a folder; the preset alone compiles each source alone.
 option(REHEARSE_UNITY "Compile several sources of a folder as one" ON)
 
 # rehearse_unity(target sources...): groups by folder, so that a new file moves only those that stand beside it.

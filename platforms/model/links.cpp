@@ -109,6 +109,28 @@ void cross_fabric(const FabricTopology& fabric, uint32_t from, uint32_t to, uint
 
 }  // namespace
 
+const char* name_of(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::kNvlink:
+      return "nvlink";
+    case LinkKind::kPcie:
+      return "pcie";
+    case LinkKind::kHost:
+      return "host";
+    case LinkKind::kC2c:
+      return "c2c";
+    case LinkKind::kNic:
+      return "nic";
+    case LinkKind::kSwitch:
+      return "switch";
+    case LinkKind::kInterface:
+      return "interface";
+    case LinkKind::kStorage:
+      return "storage";
+  }
+  return "";
+}
+
 Result<Links> Links::build(const pb::Platform& expanded) {
   Draft draft;
   draft.topology.nodes.reserve(static_cast<size_t>(expanded.nodes_size()));

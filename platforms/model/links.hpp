@@ -41,6 +41,8 @@ enum class LinkKind : uint8_t {
   kInterface,  // IP interface <-> its network
   kStorage,
 };
+// "nvlink", "pcie", ...: as documents and pages name it.
+[[nodiscard]] const char* name_of(LinkKind kind);
 
 struct Link {
   std::string name;  // "node0/gpu3/nvlink-out", "node1/mlx5_0/tx", "leaf0-spine1"
@@ -56,6 +58,7 @@ struct GpuRef {
   uint32_t node = 0;
   uint32_t gpu = 0;
   bool operator==(const GpuRef&) const = default;
+  // NOLINTNEXTLINE(modernize-use-nullptr): a comparison with 0
   auto operator<=>(const GpuRef&) const = default;
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "platforms/model/draw.hpp"
+#include "platforms/model/links.hpp"
 #include "sim/outcome/link_traffic.hpp"
 #include "sim/outcome/pictures.hpp"
 
@@ -13,28 +14,6 @@ namespace {
 
 constexpr size_t kLinksDrawn = 6000;
 constexpr int kPictureSlices = 60;
-
-const char* kind_name(platforms::LinkKind kind) {
-  switch (kind) {
-    case platforms::LinkKind::kNvlink:
-      return "nvlink";
-    case platforms::LinkKind::kPcie:
-      return "pcie";
-    case platforms::LinkKind::kHost:
-      return "host";
-    case platforms::LinkKind::kC2c:
-      return "c2c";
-    case platforms::LinkKind::kNic:
-      return "nic";
-    case platforms::LinkKind::kSwitch:
-      return "switch";
-    case platforms::LinkKind::kInterface:
-      return "interface";
-    case platforms::LinkKind::kStorage:
-      return "storage";
-  }
-  return "";
-}
 
 void fill_nodes(const pb::Scenario& scenario, pb::ClusterPicture& out) {
   std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> ranks;  // by node and GPU
@@ -97,7 +76,7 @@ void fill_cluster(const Scenario& scenario, const Evidence& evidence, pb::Cluste
     const platforms::Link& link = evidence.links[used[i].second];
     pb::LinkPicture& row = *out.add_links();
     row.set_name(link.name);
-    row.set_kind(kind_name(link.kind));
+    row.set_kind(platforms::name_of(link.kind));
     row.set_down(link.down);
     row.set_capacity(link.capacity);
     row.set_utilisation(std::isfinite(used[i].first) ? used[i].first : 0);

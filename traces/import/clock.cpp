@@ -54,6 +54,7 @@ struct Point {
 std::pair<double, double> robust_line(std::vector<Point> points) {
   std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
   std::vector<double> ys;
+  ys.reserve(points.size());
   for (const Point& p : points) ys.push_back(p.y);
   double offset = median(ys), drift = 0;
   if (points.size() < kDriftPoints) return {offset, drift};
@@ -86,7 +87,7 @@ std::pair<double, double> robust_line(std::vector<Point> points) {
       sxy += points[i].x * points[i].y;
     }
     const double spread = n * sxx - sx * sx;
-    if (n < kDriftPoints / 2 || spread <= 0) break;
+    if (2 * n < kDriftPoints || spread <= 0) break;
     drift = (n * sxy - sx * sy) / spread;
     offset = (sy - drift * sx) / n;
     for (size_t i = 0; i < points.size(); ++i) rest[i] = points[i].y - drift * points[i].x - offset;

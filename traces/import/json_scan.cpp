@@ -41,7 +41,7 @@ struct Sse2 {
     // '[' | 0x20 is '{' and ']' | 0x20 is '}', and no other bytes map there.
     const __m128i bit = _mm_set1_epi8(0x20), open = _mm_set1_epi8('{'), close = _mm_set1_epi8('}');
     Masks m;
-    for (int i = 0; i < 4; ++i) {
+    for (ptrdiff_t i = 0; i < 4; ++i) {
       const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16 * i));
       const __m128i folded = _mm_or_si128(v, bit);
       const auto at = [&](__m128i hit) {

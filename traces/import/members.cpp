@@ -120,6 +120,7 @@ void complete_members(std::span<RankPart* const> ranks, uint32_t world, Findings
   std::map<std::string, std::vector<RankId>> members;
   // Larger groups first: they leave fewer choices to the smaller ones.
   std::vector<std::pair<uint32_t, std::string>> order;
+  order.reserve(table.size());
   for (const auto& [id, known] : table) order.emplace_back(known.size, id);
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });

@@ -368,6 +368,7 @@ Result<void> merge(std::vector<FilePart> parts, const ImportOptions& options, Im
   });
   const uint32_t world = world_size_of(parts, placed, findings);
   std::vector<RankPart*> all;
+  all.reserve(placed.size());
   for (Placed& p : placed) all.push_back(&p.part);
   complete_members(all, world, findings);
   for (RankPart* part : all) size_buffers(*part, world);

@@ -25,9 +25,11 @@ struct Split {
   struct Digit {
     RankId stride = 1;
     RankId size = 1;
+    // NOLINTNEXTLINE(modernize-use-nullptr): a comparison with 0
     auto operator<=>(const Digit&) const = default;
   };
   std::vector<Digit> digits;  // ascending
+  // NOLINTNEXTLINE(modernize-use-nullptr): a comparison with 0
   auto operator<=>(const Split&) const = default;
 
   [[nodiscard]] std::vector<RankId> group_of(RankId rank) const {

@@ -10,7 +10,7 @@ std::vector<std::pair<std::string, nlohmann::ordered_json>> generator_options(
   std::vector<std::pair<std::string, nlohmann::ordered_json>> out;
   const nlohmann::ordered_json all = rehearse::to_json(synth);
   for (const auto& [name, value] : all.items()) {
-    if (value != 0 && value != "") out.emplace_back(name, value);
+    if (value != 0 && value != nlohmann::ordered_json("")) out.emplace_back(name, value);
   }
   return out;
 }

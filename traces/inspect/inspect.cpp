@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 
@@ -165,7 +166,7 @@ void Inspector::Impl::finish_steps() {
   std::sort(step_lengths.begin(), step_lengths.end());
   double sum = 0;
   for (const Nanos length : step_lengths) sum += static_cast<double>(length);
-  steps.mean = static_cast<Nanos>(sum / static_cast<double>(step_lengths.size()) + 0.5);
+  steps.mean = static_cast<Nanos>(std::llround(sum / static_cast<double>(step_lengths.size())));
   steps.p50 = quantile(step_lengths, 0.50);
   steps.p99 = quantile(step_lengths, 0.99);
 }

@@ -135,6 +135,7 @@ struct Step {
 struct Dependency {
   uint32_t op = 0;
   uint32_t on = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): a comparison with 0
   auto operator<=>(const Dependency&) const = default;
 };
 

@@ -39,8 +39,8 @@ class Evaluation {
       const RankProgram& rank = p_.ranks[r];
       Nanos last = 0;
       for (LaneId l = 0; l < rank.lanes.size(); ++l) {
-        const OpId past = rank.step_begin[(l + 1) * (p_.steps + 1) - 1];
-        const OpId before = rank.step_begin[l * (p_.steps + 1)];
+        const OpId past = rank.step_begin[(size_t{l} + 1) * (p_.steps + 1) - 1];
+        const OpId before = rank.step_begin[size_t{l} * (p_.steps + 1)];
         if (past > before) last = std::max(last, end_[r][past - 1]);
       }
       sum += last / static_cast<Nanos>(p_.steps);

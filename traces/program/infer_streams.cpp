@@ -18,6 +18,7 @@ struct ClassKey {
   uint32_t communicator;
   Collective collective;
   Bytes in, out;
+  // NOLINTNEXTLINE(modernize-use-nullptr): a comparison with 0
   auto operator<=>(const ClassKey&) const = default;
 };
 

@@ -2,6 +2,7 @@
 #include "traces/program/overlap.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace rehearse::traces {
 
@@ -34,7 +35,7 @@ std::vector<uint16_t> recorded_overlap(const RankTrace& rank, const RankProgram&
       if (beside <= 0) continue;
       if (out.empty()) out.assign(program.size(), 0);
       const double share = static_cast<double>(beside) / static_cast<double>(program.duration[op]);
-      out[op] = static_cast<uint16_t>(std::min(share, 1.0) * 65535 + 0.5);
+      out[op] = static_cast<uint16_t>(std::lround(std::min(share, 1.0) * 65535));
     }
   }
   return out;

@@ -7,7 +7,7 @@ namespace rehearse::synth {
 
 using traces::Collective;
 
-Shards::Shards(Framework& framework, std::vector<Bytes> units)
+Shards::Shards(Framework& framework, const std::vector<Bytes>& units)
     : framework_(framework), sharded_(framework.size(Group::kData) > 1) {
   const Bytes unit_bytes = Bytes{framework.size(Group::kData)} * framework.costs().element();
   for (Bytes bytes : units)

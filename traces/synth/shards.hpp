@@ -15,7 +15,7 @@ namespace rehearse::synth {
 class Shards {
  public:
   // `units`: parameter bytes of each unit (a layer) in forward order.
-  Shards(Framework& framework, std::vector<Bytes> units);
+  Shards(Framework& framework, const std::vector<Bytes>& units);
   // Around the forward pass of units first..last (inclusive), called in ascending order.
   void enter_forward(uint32_t unit, uint32_t last);
   void leave_forward(uint32_t unit);

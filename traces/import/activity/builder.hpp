@@ -103,6 +103,7 @@ class Builder {
   struct LaneKey {
     LaneKind kind = LaneKind::kHostThread;
     int64_t device = 0, context = 0, id = 0;
+    // NOLINTNEXTLINE(modernize-use-nullptr): a comparison with 0
     auto operator<=>(const LaneKey&) const = default;
   };
   struct ApiOp {

@@ -51,7 +51,7 @@ class Builder {
                      const Place& place);
   [[nodiscard]] Call call_of(const Node& node, const Place& place);
   void remember_dependencies(const Node& node, size_t op, const Place& place);
-  [[nodiscard]] std::vector<Dependency> resolve(std::vector<Pending> pending);
+  [[nodiscard]] std::vector<Dependency> resolve(const std::vector<Pending>& pending);
   void unmix_streams();
   void place_in_time(std::vector<Dependency>& dependencies);
   void find_launches(std::vector<Dependency>& dependencies);

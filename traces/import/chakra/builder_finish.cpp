@@ -10,7 +10,7 @@
 #include "traces/import/limits.hpp"
 
 namespace rehearse::traces::chakra {
-std::vector<Dependency> Builder::resolve(std::vector<Pending> pending) {
+std::vector<Dependency> Builder::resolve(const std::vector<Pending>& pending) {
   std::vector<Dependency> out;
   uint64_t missing = 0;
   for (const Pending& p : pending) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/import/kineto/communication.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -286,7 +288,7 @@ void Communication::attach(RankPart& part, const Metadata& metadata,
     call.peer = peer_of(facts, call.collective, group);
     part.recorded_sequence[index] = facts.sequence;
     if (facts.dtype_unknown) {
-      findings.add("unknown-dtype", Severity::kWarning, where + ": " + name,
+      findings.add("unknown-dtype", Severity::kWarning, fmt::format("{}: {}", where, name),
                    "the bytes of these collectives are not known");
     }
     int64_t ranks = static_cast<int64_t>(group.members.size());

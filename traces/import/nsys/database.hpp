@@ -68,6 +68,7 @@ class Database {
   struct Column {
     std::string table, name;
     bool key = false;
+    // NOLINTNEXTLINE(modernize-use-nullptr): a comparison with 0
     auto operator<=>(const Column&) const = default;
   };
 
