@@ -100,10 +100,10 @@ void add_communicators(const pb::Outcome& run, const pb::Outcome& healthy, Chang
     out[Aspect::kBandwidth][id] = with_noise(log_ratio(use->busbw(), was.busbw()), 0.1, 0.2);
     const auto chosen = algorithms_of(*use), usual = algorithms_of(was);
     for (const std::string& name : chosen) {
-      if (!usual.count(name)) out[Aspect::kAlgorithm][id + " uses " + name] = {1, 0};
+      if (!usual.count(name)) out[Aspect::kAlgorithm][fmt::format("{} uses {}", id, name)] = {1, 0};
     }
     for (const std::string& name : usual) {
-      if (!chosen.count(name)) out[Aspect::kAlgorithm][id + " no longer uses " + name] = {1, 0};
+      if (!chosen.count(name)) out[Aspect::kAlgorithm][fmt::format("{} no longer uses {}", id, name)] = {1, 0};
     }
   }
   for (const auto& [id, use] : before) {

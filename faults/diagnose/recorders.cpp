@@ -268,6 +268,7 @@ pb::Diagnosis diagnose_recorders(std::span<const pb::FlightRecorder> recorders,
   for (pb::Cause& cause : causes) *diagnosis.add_causes() = std::move(cause);
   const std::vector<uint32_t> who = [&] {
     std::vector<uint32_t> out;
+    out.reserve(blamed.size());
     for (const Diverging& row : blamed) out.push_back(row.rank);
     return out;
   }();

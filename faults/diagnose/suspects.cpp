@@ -49,6 +49,7 @@ std::map<uint32_t, double> held_up(const Changes& changes) {
 
 double lower_quartile(const std::map<uint32_t, double>& values) {
   std::vector<double> sorted;
+  sorted.reserve(values.size());
   for (const auto& [rank, value] : values) sorted.push_back(value);
   std::sort(sorted.begin(), sorted.end());
   return sorted.empty() ? 0 : sorted[sorted.size() / 4];
@@ -150,6 +151,7 @@ void from_failure(const pb::Outcome& outcome, Suspects& out) {
     states[rank.state() + rank.text().substr(0, 24)].push_back(rank.rank());
   }
   std::vector<const std::vector<uint32_t>*> groups;
+  groups.reserve(states.size());
   for (const auto& [state, ranks] : states) groups.push_back(&ranks);
   std::stable_sort(groups.begin(), groups.end(),
                    [](const auto* a, const auto* b) { return a->size() < b->size(); });

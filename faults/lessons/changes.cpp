@@ -125,7 +125,8 @@ std::optional<pb::LabRemark> judge_undo(const pb::Undo& undo, const LabJob& job)
 
 // A repair for a time must be about a part that is broken for a time.
 std::optional<pb::LabRemark> judge_timed(const pb::Patch& patch, const LabJob& job) {
-  for (const auto& [path, value] : patch.set()) {
+  for (const auto& assignment : patch.set()) {
+    const std::string& path = assignment.first;
     const bool known =
         std::any_of(job.sealed.begin(), job.sealed.end(),
                     [&](const pb::Patch& each) { return each.set().count(path) > 0; });

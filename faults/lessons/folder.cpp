@@ -46,7 +46,7 @@ Result<void> make_room(const fs::path& folder, Overwrite overwrite) {
 std::string environment_text(const pb::NodeLaunch& node, const std::string& name) {
   const std::map<std::string, std::string> variables(node.env().begin(), node.env().end());
   std::string out = fmt::format("# environment of the processes on {}\n", name);
-  for (const auto& [variable, value] : variables) out += variable + "=" + value + "\n";
+  for (const auto& [variable, value] : variables) out += fmt::format("{}={}\n", variable, value);
   return out;
 }
 
