@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -125,7 +126,8 @@ std::optional<pb::LabRemark> judge_undo(const pb::Undo& undo, const LabJob& job)
 
 // A repair for a time must be about a part that is broken for a time.
 std::optional<pb::LabRemark> judge_timed(const pb::Patch& patch, const LabJob& job) {
-  for (const auto& assignment : patch.set()) {
+  const std::map<std::string, std::string> assignments(patch.set().begin(), patch.set().end());
+  for (const auto& assignment : assignments) {
     const std::string& path = assignment.first;
     const bool known =
         std::any_of(job.sealed.begin(), job.sealed.end(),

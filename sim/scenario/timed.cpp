@@ -269,7 +269,8 @@ Result<void> check_interval(const pb::Patch& patch) {
       return fail(Code::kBadInput, "this transform does not take an interval", "from, until",
                   "only assignments, slow-rank and background-traffic do");
   }
-  for (const auto& [path, value] : patch.set()) {
+  const std::map<std::string, std::string> assignments(patch.set().begin(), patch.set().end());
+  for (const auto& [path, value] : assignments) {
     if (path.rfind("platform.", 0) == 0) continue;
     return fail(Code::kBadInput, "only the platform changes while a run goes on", path,
                 "leave the interval out");
