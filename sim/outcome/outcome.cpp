@@ -71,7 +71,7 @@ pb::Outcome make_outcome(const Scenario& scenario, const Evidence& whole) {
   fill_usage(evidence, out);
   if (out.verdict() == pb::COMPLETED) {
     fill_critical_path(evidence, out);
-    fill_stragglers(evidence, ends, out);
+    fill_stragglers(evidence, out);
     fill_goodput(scenario.document, evidence, ends, out);
   }
   fill_disagreement(evidence, scenario.document.launch(), out);

@@ -71,8 +71,8 @@ struct Ending {
 // does not (Horovod; TORCH_DISTRIBUTED_DEBUG=DETAIL). After verdict and hang.
 void fill_disagreement(const Evidence& evidence, const pb::Launch& launch, pb::Outcome& out);
 
-// A run that ended but waited a lot for always the same ranks.
-void fill_stragglers(const Evidence& evidence, const std::vector<Nanos>& ends, pb::Outcome& out);
+// A run that ended but waited a lot for ranks whose own work takes longer than that of their likes. After the breakdown.
+void fill_stragglers(const Evidence& evidence, pb::Outcome& out);
 
 // Expected time per useful step on nodes that fail now and then; nothing where the scenario does not
 // say how often, or no checkpoint was written.

@@ -1,74 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is waited for. In a synchronising collective every member waits for the last one; the
-// lateness of the last is how long after the middle member (the lower median of arrivals) it came.
-// A rank is named when the lateness it caused on a communicator is a noticeable part of the run and
-// it caused most of what was lost there: always the same late rank is a straggler, taking turns is
-// noise or input.
+// Who is waited for. Arriving late is no guilt: in a pipeline a whole stage comes late because one rank of another stage did.
+// So ranks are compared in what they do by themselves, compute and host time of a step (breakdown.cpp), with those that
+// make the same calls: the last stage of a pipeline does more than the first, but no more than the last stage of another
+// replica. A rank is named when its own work is longer than that of the middle one of its likes (the lower median) by a
+// noticeable part of the step, and they wait that much longer than it does. Ranks that take turns are noise or input: over
+// several steps none of them stands out.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "sim/outcome/outcome.hpp"
 
 namespace rehearse::sim {
 namespace {
 
-constexpr double kNoticeable = 0.05;  // of the time of all steps
-constexpr double kMost = 0.5;         // of all lateness
+constexpr double kNoticeable = 0.05;  // of a step
 
-struct Late {
-  Nanos caused = 0;
-  uint64_t times = 0;
-};
+// What tells roles apart: the calls of a rank one after the other. What a rank sends to whom in an all-to-all is input.
+using Role = std::vector<std::tuple<traces::Collective, size_t, Bytes>>;
 
-bool synchronising(traces::Collective collective) {
-  using traces::Collective;
-  return collective == Collective::kAllReduce || collective == Collective::kAllGather ||
-         collective == Collective::kReduceScatter || collective == Collective::kAllToAll ||
-         collective == Collective::kBarrier;
+Role role_of(const traces::Program& program, const traces::RankProgram& rank) {
+  Role role;
+  role.reserve(rank.calls.size());
+  for (const traces::Call& call : rank.calls) {
+    const bool uneven = call.collective == traces::Collective::kAllToAll;
+    role.emplace_back(call.collective, program.communicators[call.communicator].members.size(),
+                      uneven ? 0 : std::max(call.bytes_in, call.bytes_out));
+  }
+  return role;
+}
+
+Nanos own_work(const pb::RankBreakdown& rank) { return rank.compute() + rank.host(); }
+
+template <typename Of>
+Nanos middle(const pb::Outcome& outcome, const std::vector<int>& likes, const Of& of) {
+  std::vector<Nanos> all;
+  all.reserve(likes.size());
+  for (const int r : likes) all.push_back(of(outcome.breakdown(r)));
+  const auto at = all.begin() + static_cast<std::ptrdiff_t>((all.size() - 1) / 2);
+  std::nth_element(all.begin(), at, all.end());
+  return *at;
 }
 
 }  // namespace
 
-void fill_stragglers(const Evidence& evidence, const std::vector<Nanos>& ends, pb::Outcome& out) {
-  if (ends.size() < 2) return;
-  const Replayed& replayed = evidence.replayed;
-  // Arrivals by meeting.
-  std::vector<std::vector<Nanos>> arrivals(replayed.meetings.size());
-  for (size_t r = 0; r < replayed.arrival.size(); ++r) {
-    for (size_t c = 0; c < replayed.arrival[r].size(); ++c) {
-      const uint32_t id = replayed.meeting_of[r][c];
-      if (synchronising(replayed.meetings[id].call.collective)) {
-        arrivals[id].push_back(replayed.arrival[r][c]);
-      }
+void fill_stragglers(const Evidence& evidence, pb::Outcome& out) {
+  std::map<Role, std::vector<int>> roles;  // positions
+  for (int r = 0; r < out.breakdown_size(); ++r) {
+    roles[role_of(evidence.program, evidence.program.ranks[static_cast<size_t>(r)])].push_back(r);
+  }
+  std::vector<std::pair<int, std::string>> late;
+  for (const auto& [role, likes] : roles) {
+    if (likes.size() < 2 || role.empty()) continue;
+    const Nanos usual = middle(out, likes, own_work);
+    const Nanos waits = middle(out, likes, [](const auto& rank) { return rank.wait(); });
+    for (const int r : likes) {
+      const pb::RankBreakdown& rank = out.breakdown(r);
+      const Nanos longer = std::min(own_work(rank) - usual, waits - rank.wait());
+      if (static_cast<double>(longer) < kNoticeable * static_cast<double>(rank.step())) continue;
+      late.emplace_back(
+          r, fmt::format("works {} of a step, ranks that do the same {}; they wait {} longer",
+                         format_duration(own_work(rank)), format_duration(usual),
+                         format_duration(waits - rank.wait())));
     }
   }
-  std::map<uint32_t, Late> late;
-  Nanos total = 0;
-  uint64_t meetings = 0;
-  for (size_t id = 0; id < arrivals.size(); ++id) {
-    std::vector<Nanos>& at = arrivals[id];
-    if (at.size() < 2) continue;
-    const auto middle = at.begin() + static_cast<std::ptrdiff_t>((at.size() - 1) / 2);
-    std::nth_element(at.begin(), middle, at.end());
-    const Nanos lateness = replayed.meetings[id].last_arrival - *middle;
-    Late& who = late[replayed.meetings[id].last_arriver];
-    who.caused += lateness;
-    ++who.times;
-    total += lateness;
-    ++meetings;
-  }
-  const auto span = static_cast<double>(ends.back() - ends.front());
-  for (const auto& [r, who] : late) {
-    const auto caused = static_cast<double>(who.caused);
-    if (caused < kNoticeable * span || caused < kMost * static_cast<double>(total)) continue;
+  std::sort(late.begin(), late.end());
+  for (const auto& [r, why] : late) {
     pb::Culprit& culprit = *out.add_culprits();
     culprit.set_kind("rank");
-    culprit.set_rank(evidence.program.ranks[r].rank);
-    culprit.set_why(fmt::format(
-        "last to arrive in {} of {} collectives; the others wait {} per step", who.times, meetings,
-        format_duration(who.caused / static_cast<Nanos>(ends.size() - 1))));
+    culprit.set_rank(out.breakdown(r).rank());
+    culprit.set_why(why);
   }
 }
 

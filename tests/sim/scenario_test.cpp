@@ -116,6 +116,25 @@ TEST_CASE("a slow GPU makes everyone wait and is named", "[sim][scenario]") {
   CHECK(run(throttled).step_time_ns().mean() == outcome.step_time_ns().mean());
 }
 
+TEST_CASE("a slow rank of a pipeline is named, not the stage that comes late for it",
+          "[sim][scenario]") {
+  const auto named = [](const std::vector<uint32_t>& ranks) {
+    Scenario scenario = load("gpt-32");
+    for (const uint32_t rank : ranks) {
+      patch(scenario, "slow-rank: {rank: " + std::to_string(rank) + ", slowdown: 1.5}");
+    }
+    std::vector<uint32_t> out;
+    const pb::Outcome outcome = run(scenario);
+    for (const pb::Culprit& culprit : outcome.culprits()) {
+      CHECK(culprit.kind() == "rank");
+      out.push_back(culprit.rank());
+    }
+    return out;
+  };
+  for (const uint32_t rank : {5u, 20u, 31u}) CHECK(named({rank}) == std::vector{rank});
+  CHECK(named({3, 26}) == std::vector{3u, 26u});
+}
+
 TEST_CASE("undoing a transform gives the healthy run back", "[sim][scenario]") {
   Scenario scenario = load("ddp-16");
   const std::string healthy = run(scenario).step_time_ns().SerializeAsString();
