@@ -134,7 +134,7 @@ void show(const Scenario& scenario, const Evidence& whole, Detail detail, pb::Ou
   const Evidence ended{whole.program, whole.names,   until,         whole.models,
                        whole.links,   whole.options, whole.schedule};
   const Evidence& evidence = outcome.verdict() == pb::CRASH ? ended : whole;
-  if (has(detail, Detail::kTimeline)) fill_timeline(evidence, *outcome.mutable_timeline());
+  if (has(detail, Detail::kTimeline)) fill_timeline(evidence, 0, *outcome.mutable_timeline());
   if (has(detail, Detail::kPictures)) {
     outcome.set_pictures(packed(make_pictures(scenario, evidence, outcome)));
   }

@@ -88,8 +88,11 @@ void fill_usage(const Evidence& evidence, pb::Outcome& out);
 // "stream 20 nccl".
 [[nodiscard]] std::string lane_name(const Evidence& evidence, const traces::Lane& lane);
 
-// Every operation of every rank that ended, with its simulated times.
-void fill_timeline(const Evidence& evidence, pb::Timeline& out);
+// Every operation of every rank that ended, with its simulated times. Operations of a lane that together take no longer
+// than the resolution are one entry (overview.hpp); 0: each is.
+void fill_timeline(const Evidence& evidence, Nanos resolution, pb::Timeline& out);
+// At which about `most` entries are left at most; 0: there are no more operations.
+[[nodiscard]] Nanos resolution_of(const Evidence& evidence, size_t most);
 
 // "dgx-a100: 2 nodes".
 [[nodiscard]] std::string platform_line(const pb::Platform& platform);

@@ -13,37 +13,11 @@ namespace {
 
 bool is_host(const pb::LaneTimeline& lane) { return lane.name().starts_with("thread "); }
 
-// Entries of a lane after merging, one by one.
-struct Entry {
-  Nanos start = 0, end = 0, busy = 0, longest = -1;
-  uint32_t name = 0, count = 0;
-  uint32_t call = kNoTimelineCall;  // of an entry that is one call
-};
-
 template <typename See>
 void merge_lane(const pb::LaneTimeline& lane, Nanos resolution, const See& see) {
-  Entry entry;
-  each_row(lane, [&](const LaneRow& row) {
-    const Nanos end = row.start + row.duration;
-    if (entry.count > 0 && end - entry.start > resolution) {
-      see(entry);
-      entry = {};
-    }
-    if (entry.count == 0) {
-      entry.start = row.start;
-      entry.call = row.call;
-    } else {
-      entry.call = kNoTimelineCall;
-    }
-    entry.end = std::max(entry.end, end);
-    entry.busy += row.busy;
-    if (row.duration > entry.longest) {
-      entry.longest = row.duration;
-      entry.name = row.name;
-    }
-    entry.count += row.count;
-  });
-  if (entry.count > 0) see(entry);
+  RowMerger merger(resolution, see);
+  each_row(lane, [&](const LaneRow& row) { merger.add(row); });
+  merger.finish();
 }
 
 using Lanes = std::vector<const pb::LaneTimeline*>;
@@ -51,7 +25,7 @@ using Lanes = std::vector<const pb::LaneTimeline*>;
 size_t entries_at(const Lanes& lanes, Nanos resolution) {
   size_t n = 0;
   for (const pb::LaneTimeline* lane : lanes) {
-    merge_lane(*lane, resolution, [&](const Entry&) { ++n; });
+    merge_lane(*lane, resolution, [&](const LaneRow&) { ++n; });
   }
   return n;
 }
@@ -88,23 +62,10 @@ class CallsKept {
 
 void write_lane(const pb::LaneTimeline& lane, Nanos resolution, CallsKept& calls,
                 pb::LaneTimeline& out) {
-  Nanos before = 0;
-  uint32_t row = 0, call_before = 0;
-  merge_lane(lane, resolution, [&](const Entry& entry) {
-    out.add_start(entry.start - before);
-    out.add_duration(entry.end - entry.start);
-    out.add_name_id(entry.name);
-    before = entry.start;
-    if (resolution > 0 || lane.count_size() > 0) {
-      out.add_count(entry.count);
-      out.add_busy(entry.busy);
-    }
-    if (entry.call != kNoTimelineCall) {
-      out.add_call_at(row - call_before);
-      out.add_call(calls.number(entry.call));
-      call_before = row;
-    }
-    ++row;
+  LaneWriter writer(out, resolution > 0 || lane.count_size() > 0);
+  merge_lane(lane, resolution, [&](LaneRow row) {
+    if (row.call != kNoTimelineCall) row.call = calls.number(row.call);
+    writer.add(row);
   });
   out.set_resolution_ns(std::max(resolution, lane.resolution_ns()));
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/outcome/pictures.hpp"
 
+#include <algorithm>
+
 #include "base/markup.hpp"
 #include "base/packed.hpp"
 #include "sim/memory/account.hpp"
@@ -9,6 +11,9 @@
 namespace rehearse::sim {
 namespace {
 
+// Before the overview chooses from them: of runs with more operations short ones are merged at once, or a run of many
+// steps would take gigabytes for its picture.
+constexpr size_t kMostEntries = 4'000'000;
 constexpr size_t kRanksInDetail = 16;
 constexpr size_t kMemoryCurves = 16;
 constexpr size_t kLongestName = 400;  // bytes; names of templates have kilobytes
@@ -20,11 +25,10 @@ pb::Pictures make_pictures(const Scenario& scenario, const Evidence& evidence,
                            const pb::Outcome& outcome) {
   pb::Pictures out;
   pb::Timeline whole;
-  fill_timeline(evidence, whole);
-  for (const pb::RankTimeline& rank : whole.ranks()) {
-    for (const pb::LaneTimeline& lane : rank.lanes()) {
-      out.set_operations(out.operations() + static_cast<uint64_t>(lane.start_size()));
-    }
+  fill_timeline(evidence, resolution_of(evidence, kMostEntries), whole);
+  for (const std::vector<Nanos>& rank : evidence.replayed.end) {
+    const auto ended = std::count_if(rank.begin(), rank.end(), [](Nanos end) { return end >= 0; });
+    out.set_operations(out.operations() + static_cast<uint64_t>(ended));
   }
   OverviewOptions options;
   options.in_detail = ranks_of_interest(outcome, kRanksInDetail);

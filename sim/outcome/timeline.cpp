@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "sim/outcome/critical_path.hpp"
+#include "sim/outcome/lane_rows.hpp"
 #include "sim/outcome/outcome.hpp"
 #include "traces/model/utf8.hpp"
 
@@ -75,58 +77,98 @@ class TimelineNames {
   std::vector<std::pair<uint32_t, Work>> used_;
 };
 
-void fill_lane(const Evidence& evidence, size_t r, traces::LaneId l, TimelineNames& names,
-               pb::LaneTimeline& out) {
-  const RankProgram& rank = evidence.program.ranks[r];
-  const std::vector<Nanos>& end = evidence.replayed.end[r];
-  out.set_name(lane_name(evidence, rank.lanes[l]));
-  Nanos free = rank.begin, before = 0;
-  uint32_t row = 0, call_before = 0;
-  OpId op = rank.lane_begin[l];
-  for (; op < rank.lane_begin[l + 1] && end[op] >= 0; ++op, ++row) {
-    Nanos start = free;
-    if (rank.call[op] != kNoCall) {
-      start = evidence.replayed.arrival[r][rank.call[op]];
-      out.add_call_at(row - call_before);
-      out.add_call(evidence.replayed.meeting_of[r][rank.call[op]]);
-      call_before = row;
+// Calls that rows refer to, by meeting, in order of their first use; all of them where nothing is merged.
+class TimelineCalls {
+ public:
+  TimelineCalls(const Evidence& evidence, Nanos resolution, pb::Timeline& out)
+      : evidence_(evidence), out_(out) {
+    const size_t meetings = evidence.replayed.meetings.size();
+    if (resolution > 0) {
+      numbers_.assign(meetings, kNoTimelineCall);
     } else {
-      for (OpId from : rank.predecessors(op)) start = std::max(start, end[from]);
-      start = std::min(start + rank.gap[op], end[op]);
+      for (uint32_t id = 0; id < meetings; ++id) add(id);
     }
-    free = std::max(free, end[op]);
-    out.add_start(start - before);
-    out.add_duration(end[op] - start);
-    out.add_name_id(names.id(rank.name[op], work_of(rank, op)));
-    before = start;
   }
-  if (op == rank.lane_begin[l + 1] || rank.call[op] == kNoCall) return;
-  const Nanos arrived = evidence.replayed.arrival[r][rank.call[op]];
-  if (arrived < 0) return;
-  out.mutable_open()->set_start_ns(arrived);
-  out.mutable_open()->set_name_id(names.id(rank.name[op], work_of(rank, op)));
-  out.mutable_open()->set_call(evidence.replayed.meeting_of[r][rank.call[op]]);
-}
+  uint32_t number(uint32_t meeting) {
+    if (numbers_.empty()) return meeting;
+    if (numbers_[meeting] == kNoTimelineCall) {
+      numbers_[meeting] = static_cast<uint32_t>(out_.calls_size());
+      add(meeting);
+    }
+    return numbers_[meeting];
+  }
 
-void fill_calls(const Evidence& evidence, pb::Timeline& out) {
-  const Replayed& replayed = evidence.replayed;
-  for (size_t id = 0; id < replayed.meetings.size(); ++id) {
+ private:
+  void add(uint32_t id) {
+    const Replayed& replayed = evidence_.replayed;
     const Meeting& meeting = replayed.meetings[id];
-    pb::TimelineCall& row = *out.add_calls();
-    row.set_communicator(traces::to_utf8(evidence.program.communicators[meeting.communicator].id));
+    pb::TimelineCall& row = *out_.add_calls();
+    row.set_communicator(traces::to_utf8(evidence_.program.communicators[meeting.communicator].id));
     row.set_sequence(meeting.sequence);
     row.set_operation(name_of(meeting.call.collective));
     row.set_first_arrival_ns(meeting.first_arrival);
     row.set_last_arrival_ns(meeting.last_arrival);
     row.set_end_ns(meeting.end);
     if (meeting.last_arriver != UINT32_MAX) {
-      row.set_last_rank(evidence.program.ranks[meeting.last_arriver].rank);
+      row.set_last_rank(evidence_.program.ranks[meeting.last_arriver].rank);
     }
     if (const uint32_t shape = replayed.shape_of[id]; shape != UINT32_MAX) {
       row.set_algorithm(replayed.shapes[shape].algorithm);
       row.set_bytes(static_cast<Bytes>(replayed.shapes[shape].bytes));
     }
   }
+
+  const Evidence& evidence_;
+  pb::Timeline& out_;
+  std::vector<uint32_t> numbers_;  // by meeting; empty: as they are
+};
+
+struct LaneAt {
+  size_t rank = 0;  // position
+  traces::LaneId lane = 0;
+};
+
+void fill_lane(const Evidence& evidence, LaneAt at, Nanos resolution, TimelineNames& names,
+               TimelineCalls& calls, pb::LaneTimeline& out) {
+  const auto [r, l] = at;
+  const RankProgram& rank = evidence.program.ranks[r];
+  const std::vector<Nanos>& end = evidence.replayed.end[r];
+  out.set_name(lane_name(evidence, rank.lanes[l]));
+  if (resolution > 0) out.set_resolution_ns(resolution);
+  LaneWriter writer(out, resolution > 0);
+  RowMerger merger(resolution, [&](LaneRow row) {
+    if (row.call != kNoTimelineCall) row.call = calls.number(row.call);
+    writer.add(row);
+  });
+  Nanos free = rank.begin;
+  OpId op = rank.lane_begin[l];
+  for (; op < rank.lane_begin[l + 1] && end[op] >= 0; ++op) {
+    Nanos start = free;
+    uint32_t call = kNoTimelineCall;
+    if (rank.call[op] != kNoCall) {
+      start = evidence.replayed.arrival[r][rank.call[op]];
+      call = evidence.replayed.meeting_of[r][rank.call[op]];
+    } else {
+      for (OpId from : rank.predecessors(op)) start = std::max(start, end[from]);
+      start = std::min(start + rank.gap[op], end[op]);
+    }
+    free = std::max(free, end[op]);
+    const Nanos duration = end[op] - start;
+    const LaneRow row{start, duration, names.id(rank.name[op], work_of(rank, op)),
+                      call,  1,        duration};
+    if (resolution > 0) {
+      merger.add(row);
+    } else {
+      writer.add(row);
+    }
+  }
+  merger.finish();
+  if (op == rank.lane_begin[l + 1] || rank.call[op] == kNoCall) return;
+  const Nanos arrived = evidence.replayed.arrival[r][rank.call[op]];
+  if (arrived < 0) return;
+  out.mutable_open()->set_start_ns(arrived);
+  out.mutable_open()->set_name_id(names.id(rank.name[op], work_of(rank, op)));
+  out.mutable_open()->set_call(calls.number(evidence.replayed.meeting_of[r][rank.call[op]]));
 }
 
 void fill_path(const Evidence& evidence, TimelineNames& names, pb::Timeline& out) {
@@ -155,19 +197,29 @@ std::string lane_name(const Evidence& evidence, const traces::Lane& lane) {
   return kind + std::to_string(lane.id) + (name.empty() ? "" : " " + name);
 }
 
-void fill_timeline(const Evidence& evidence, pb::Timeline& out) {
+void fill_timeline(const Evidence& evidence, Nanos resolution, pb::Timeline& out) {
   out.set_schema("rehearse.timeline/1");
   TimelineNames names;
+  TimelineCalls calls(evidence, resolution, out);
   for (size_t r = 0; r < evidence.program.ranks.size(); ++r) {
     pb::RankTimeline& row = *out.add_ranks();
     row.set_rank(evidence.program.ranks[r].rank);
     for (traces::LaneId l = 0; l < evidence.program.ranks[r].lanes.size(); ++l) {
-      fill_lane(evidence, r, l, names, *row.add_lanes());
+      fill_lane(evidence, {r, l}, resolution, names, calls, *row.add_lanes());
     }
   }
-  fill_calls(evidence, out);
   if (evidence.replayed.completed) fill_path(evidence, names, out);
   names.fill(evidence.names, out);
+}
+
+Nanos resolution_of(const Evidence& evidence, size_t most) {
+  if (evidence.program.operations() <= most) return 0;
+  size_t lanes = 0;
+  for (const RankProgram& rank : evidence.program.ranks) lanes += rank.lanes.size();
+  // Two entries per resolution and lane at most.
+  const double entries = 2.0 * static_cast<double>(lanes) / static_cast<double>(most);
+  return std::max<Nanos>(
+      1, static_cast<Nanos>(std::ceil(static_cast<double>(evidence.replayed.end_time) * entries)));
 }
 
 }  // namespace rehearse::sim

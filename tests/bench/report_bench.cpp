@@ -145,7 +145,7 @@ void perfetto() {
     pb::Outcome outcome;
     outcome.set_end_ns(evidence.replayed.end_time);
     const double filled =
-        seconds([&] { sim::fill_timeline(evidence, *outcome.mutable_timeline()); });
+        seconds([&] { sim::fill_timeline(evidence, 0, *outcome.mutable_timeline()); });
     const tests::TemporaryFolder folder;
     const auto path = folder.path / "t.pftrace";
     const double written = seconds([&] {

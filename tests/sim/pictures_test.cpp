@@ -2,6 +2,8 @@
 #include "sim/outcome/pictures.hpp"
 
 #include "base/packed.hpp"
+#include "sim/outcome/lane_rows.hpp"
+#include "sim/worker.hpp"
 #include "tests/sim/job16.hpp"
 
 namespace rehearse::tests::pictures_test {
@@ -57,6 +59,60 @@ TEST_CASE("the critical path of a timeline covers the run from its end backwards
   for (const auto& part : path) length += part.to_ns() - part.from_ns();
   CHECK(length <= outcome->critical_path().length_ns());
   CHECK(length > outcome->critical_path().length_ns() * 9 / 10);
+}
+
+TEST_CASE("a timeline of too many operations is merged while it is made", "[sim][pictures]") {
+  struct Sums {
+    size_t entries = 0, calls = 0, lanes = 0;
+    uint64_t operations = 0;
+    Nanos busy = 0;
+  };
+  const auto sums = [](const pb::Timeline& timeline) {
+    Sums out;
+    out.calls = static_cast<size_t>(timeline.calls_size());
+    for (const pb::RankTimeline& rank : timeline.ranks()) {
+      for (const pb::LaneTimeline& lane : rank.lanes()) {
+        ++out.lanes;
+        sim::each_row(lane, [&](const sim::LaneRow& row) {
+          ++out.entries;
+          out.operations += row.count;
+          out.busy += row.busy;
+          if (row.call != sim::kNoTimelineCall) CHECK(row.call < out.calls);
+        });
+      }
+    }
+    return out;
+  };
+  SilentReporter silent;
+  const auto bytes = sim::in_child(
+      [&](Reporter& inner) -> Result<std::string> {
+        std::string out;
+        auto done = sim::replay_here(job16(), inner, [&](const sim::Evidence& evidence) {
+          const size_t operations = evidence.program.operations();
+          pb::Timeline timeline;
+          sim::fill_timeline(evidence, sim::resolution_of(evidence, operations), timeline);
+          pb::Timeline merged;
+          sim::fill_timeline(evidence, sim::resolution_of(evidence, operations / 8), merged);
+          out = std::to_string(timeline.ByteSizeLong()) + " " + timeline.SerializeAsString() +
+                merged.SerializeAsString();
+        });
+        if (!done) return tl::unexpected(done.error());
+        return out;
+      },
+      silent);
+  REQUIRE(bytes);
+  const size_t space = bytes->find(' ');
+  const size_t length = std::stoul(bytes->substr(0, space));
+  pb::Timeline whole, merged;
+  REQUIRE(whole.ParseFromString(bytes->substr(space + 1, length)));
+  REQUIRE(merged.ParseFromString(bytes->substr(space + 1 + length)));
+  const Sums all = sums(whole), few = sums(merged);
+  CHECK(all.entries == all.operations);
+  CHECK(few.operations == all.operations);
+  CHECK(few.busy == all.busy);
+  CHECK(few.entries <= all.entries / 8 + few.lanes);
+  CHECK(few.entries > all.entries / 100);
+  CHECK(few.calls < all.calls);
 }
 
 TEST_CASE("calls of a timeline name who came last", "[sim][pictures]") {
