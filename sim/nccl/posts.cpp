@@ -79,12 +79,13 @@ double messages_of_busiest(const Graphs& graphs, Algorithm algorithm, int channe
 }
 
 BytesPerSec posting_limit(const Graphs& graphs, const Choice& choice, int channels,
-                          int64_t message_bytes) {
-  const double messages = messages_of_busiest(graphs, choice.algorithm, channels);
-  if (messages <= 0) return 0;
+                          int64_t message_bytes, double messages) {
+  const double at_once = messages_of_busiest(graphs, choice.algorithm, channels);
+  if (at_once <= 0 || messages <= 1) return 0;
   const double step_us =
       network_post_us(graphs.shape) * (choice.protocol == Protocol::kSimple ? 3 : 1);
-  return static_cast<double>(message_bytes) / (messages * step_us / 2 * 1e-6);
+  const double held_up = (messages - 1) / messages;
+  return static_cast<double>(message_bytes) / (at_once * step_us / 2 * 1e-6 * held_up);
 }
 
 }  // namespace rehearse::sim

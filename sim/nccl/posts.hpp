@@ -7,9 +7,16 @@
 //
 // Cost: NCCL reckons 1 us for a post, 2 us with AMD processors, and three of them for a step of the SIMPLE protocol, which
 // is a receive and a send (src/graph/tuning.cc, getNetOverhead); a message is half a step. Rings send 1 MiB at a time
-// and never feel it; trees with in-switch reduction that cut 64 KiB chunks do. Blind spots: send and recv (their
-// chunks have a cost of their own, timing.hpp), PAT and CollNet; calls of few messages, which fill their pipeline at this
-// rate too and come out slow (1 MiB over NVLS_TREE on 8 nodes: by a third). Validated by `rehearse validate --only pairs`.
+// and never feel it; trees with in-switch reduction that cut 64 KiB chunks do. The first message of each connection costs
+// nothing here: the latencies of hops (timing.hpp) were measured by NCCL on small calls, in which every channel posts one
+// message per connection, so that post is in them. With k messages per connection a call is held up by k - 1:
+//
+//   bytes of a channel / rate >= (k - 1) x messages of the busiest GPU per message of every channel x cost of one
+//
+// and a call whose connections have one message each feels nothing, whatever longer calls would be cut into. Blind spots:
+// send and recv (their chunks have a cost of their own, timing.hpp), PAT and CollNet; calls of few messages are counted in
+// those of a long call, so that more bytes never take less time, where NCCL cuts them smaller; the pipeline of a long call
+// fills at this rate too. Validated by `rehearse validate --only pairs`.
 #pragma once
 
 #include "base/units.hpp"
@@ -21,8 +28,9 @@ namespace rehearse::sim {
 // Messages between nodes that the busiest GPU sends or receives while each of `channels` channels passes on one; 0: none.
 [[nodiscard]] double messages_of_busiest(const Graphs& graphs, Algorithm algorithm, int channels);
 
-// Payload rate of one channel that the busiest GPU's thread keeps up with, messages being `message_bytes`; 0: no limit.
+// Payload rate of one channel that the busiest GPU's thread keeps up with, every connection having `messages` of
+// `message_bytes`; 0: no limit.
 [[nodiscard]] BytesPerSec posting_limit(const Graphs& graphs, const Choice& choice, int channels,
-                                        int64_t message_bytes);
+                                        int64_t message_bytes, double messages);
 
 }  // namespace rehearse::sim

@@ -356,15 +356,18 @@ CommunicatorModel::Impl::Caps CommunicatorModel::Impl::caps(const Call& asked, c
     }
   }
   if (placement.groups.size() > 1 && placement.inter != InterTransport::kNvlink) {
-    // Messages as a long call cuts them: shorter ones have fewer than a thread can feel.
-    const int64_t message = plan_chunks(model, {asked, choice, kLongCall, 1}).slice_bytes;
-    out.posts = posting_limit(graphs, choice, channels, message) * wire_factor(choice.protocol);
     // A channel is one connection between two nodes, or one of every head. What CollNet's plugin opens is not known.
     const bool plugin = choice.algorithm == Algorithm::kCollnetChain ||
                         choice.algorithm == Algorithm::kCollnetDirect;
     const int connections =
         choice.algorithm == Algorithm::kNvlsTree ? std::max(1, graphs.shape.nvls_heads) : 1;
     if (!plugin) out.connection = connection_limit(context, placement) * connections;
+    const int64_t message = plan_chunks(model, {asked, choice, kLongCall, 1}).slice_bytes;
+    const auto total = total_bytes(asked, static_cast<int>(placement.members.size()));
+    const double messages = static_cast<double>(total) / channels / connections /
+                            static_cast<double>(std::max<int64_t>(1, message));
+    out.posts =
+        posting_limit(graphs, choice, channels, message, messages) * wire_factor(choice.protocol);
   }
   return out;
 }

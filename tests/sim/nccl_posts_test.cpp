@@ -21,6 +21,8 @@ Bed hopper(const char* id, uint32_t nodes, const std::vector<RankSetting>& setti
   return bed_of(platform, options);
 }
 
+constexpr double kMany = 1e12;  // messages of a connection
+
 Nanos all_reduce(const Bed& bed, Bytes bytes) {
   Question question;
   question.bytes = bytes;
@@ -51,12 +53,12 @@ TEST_CASE("posts cost twice as much with AMD processors and thrice with SIMPLE",
   Graphs graphs = hopper("dgx-h100", 8).world->graphs();
   const Choice simple{Algorithm::kNvlsTree, Protocol::kSimple, 0, 16, 512};
   graphs.shape.cpu_vendor = CpuVendor::kIntel;
-  const double intel = posting_limit(graphs, simple, 16, 65536);
+  const double intel = posting_limit(graphs, simple, 16, 65536, kMany);
   // Eight messages of 1.5 us for 64 KiB.
   CHECK(intel == Approx(65536 / (8 * 1.5e-6)));
   graphs.shape.cpu_vendor = CpuVendor::kAmd;
-  CHECK(posting_limit(graphs, simple, 16, 65536) == Approx(intel / 2));
-  CHECK(posting_limit(graphs, simple, 16, 2 * 65536) == Approx(intel));
+  CHECK(posting_limit(graphs, simple, 16, 65536, kMany) == Approx(intel / 2));
+  CHECK(posting_limit(graphs, simple, 16, 2 * 65536, kMany) == Approx(intel));
 }
 
 TEST_CASE("small chunks of a tree with in-switch reduction are bound by the host that posts them",
@@ -65,14 +67,29 @@ TEST_CASE("small chunks of a tree with in-switch reduction are bound by the host
   std::vector<RankSetting> whole = tree;
   whole.push_back({"NCCL_NVLSTREE_MAX_CHUNKSIZE", "524288", {}});
   const Bed cut = hopper("aws-p5", 8, tree), slots = hopper("aws-p5", 8, whole);
-  const Bytes large = Bytes{4} << 30;
+  const Bytes large = Bytes{4} << 30, small = Bytes{1} << 20;
   CHECK(all_reduce(cut, large) > 2 * all_reduce(slots, large));
+  // Each head has 8 KiB of a channel: one message either way.
+  CHECK(all_reduce(cut, small) == all_reduce(slots, small));
+}
+
+TEST_CASE("the first message of a connection is part of its hop's latency", "[sim][nccl][posts]") {
+  const Graphs graphs = hopper("dgx-h100", 8).world->graphs();
+  const Choice simple{Algorithm::kNvlsTree, Protocol::kSimple, 0, 16, 512};
+  const auto time = [&](double messages) {
+    const double limit = posting_limit(graphs, simple, 16, 65536, messages);
+    return limit > 0 ? messages * 65536 / limit : 0;
+  };
+  CHECK(time(1) == 0);
+  CHECK(time(2) > 0);
+  CHECK(time(3) == Approx(2 * time(2)));
+  CHECK(time(101) == Approx(100 * time(2)));
 }
 
 TEST_CASE("rings never feel who posts their messages", "[sim][nccl][posts]") {
   const Bed bed = hopper("aws-p5", 8, {{"NCCL_ALGO", "Ring", {}}});
   const double limit = posting_limit(
-      bed.world->graphs(), {Algorithm::kRing, Protocol::kSimple, 0, 32, 512}, 32, 1 << 20);
+      bed.world->graphs(), {Algorithm::kRing, Protocol::kSimple, 0, 32, 512}, 32, 1 << 20, kMany);
   Question question;
   question.bytes = Bytes{4} << 30;
   const Explanation e = bed.explained(question);
