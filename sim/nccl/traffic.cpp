@@ -25,6 +25,14 @@ using traces::Collective;
 
 constexpr int64_t kLongCall = int64_t{1} << 40;  // bytes of one channel
 
+// CollNet: what comes back from the switches has queue pairs and caps of its own.
+constexpr uint32_t kBackFromSwitches = UINT32_MAX;
+
+// Slices of heads, all channels of one together: NCCL's plugin takes them to switches that reduce.
+bool has_slices_reduced(Algorithm algorithm) {
+  return algorithm == Algorithm::kCollnetDirect || algorithm == Algorithm::kNvls;
+}
+
 // In-switch reduction does not reach the rate of plain copies; NCCL counts with the same factors.
 double nvls_efficiency(int compute_capability) { return compute_capability >= 100 ? .74 : .85; }
 
@@ -287,11 +295,13 @@ std::vector<FlowLoad> CommunicatorModel::Impl::flows(const Call& asked, const Pl
     case Algorithm::kCollnetChain:
       add(loads.collnet_chains(channels, Loads::Way::kUp), per_channel * up, limit);
       add(loads.collnet_chains(channels, Loads::Way::kDown), per_channel * down, limit);
+      out.back().pair = kBackFromSwitches;
       break;
     case Algorithm::kCollnetDirect: {
       const double slice = total / std::max(1, graphs.shape.collnet_heads);
-      add(loads.collnet_heads(Loads::Way::kUp), slice * up, 0);
-      add(loads.collnet_heads(Loads::Way::kDown), slice * down, 0);
+      add(loads.collnet_heads(Loads::Way::kUp), slice * up, limit);
+      add(loads.collnet_heads(Loads::Way::kDown), slice * down, limit);
+      out.back().pair = kBackFromSwitches;
       break;
     }
     case Algorithm::kPat: {
@@ -325,8 +335,9 @@ std::vector<FlowLoad> CommunicatorModel::Impl::flows(const Call& asked, const Pl
         break;
       }
       const double slice = total / std::max(1, graphs.shape.nvls_heads);
-      add(loads.nvls_heads(Loads::Way::kUp), slice * up, 0);
-      add(loads.nvls_heads(Loads::Way::kDown), slice * down, 0);
+      add(loads.nvls_heads(Loads::Way::kUp), slice * up, limit);
+      add(loads.nvls_heads(Loads::Way::kDown), slice * down, limit);
+      out.back().pair = kBackFromSwitches;
       break;
     }
   }
@@ -345,23 +356,26 @@ BytesPerSec CommunicatorModel::Impl::Caps::least() const {
 CommunicatorModel::Impl::Caps CommunicatorModel::Impl::caps(const Call& asked, const Choice& choice,
                                                             int channels) const {
   Caps out;
+  const bool apart = placement.groups.size() > 1;
+  if (has_slices_reduced(choice.algorithm)) {
+    if (apart) out.connection = connection_limit(context, placement) * channels;
+    return out;
+  }
   out.channel = channel_limit(model, choice.algorithm, choice.protocol, channels) *
                 wire_factor(choice.protocol) * parameters.channel;
   out.host =
       host_memory_link(context, placement, graphs) * parameters.host_share / std::max(1, channels);
-  if (placement.groups.size() > 1 && placement.inter == InterTransport::kSocket) {
+  if (apart && placement.inter == InterTransport::kSocket) {
     for (const Member& member : placement.members) {
       const BytesPerSec own = socket_limit(member);
       out.sockets = out.sockets > 0 ? std::min(out.sockets, own) : own;
     }
   }
-  if (placement.groups.size() > 1 && placement.inter != InterTransport::kNvlink) {
-    // A channel is one connection between two nodes, or one of every head. What CollNet's plugin opens is not known.
-    const bool plugin = choice.algorithm == Algorithm::kCollnetChain ||
-                        choice.algorithm == Algorithm::kCollnetDirect;
+  if (apart && placement.inter != InterTransport::kNvlink) {
+    // A channel is one connection between two nodes, or one of every head.
     const int connections =
         choice.algorithm == Algorithm::kNvlsTree ? std::max(1, graphs.shape.nvls_heads) : 1;
-    if (!plugin) out.connection = connection_limit(context, placement) * connections;
+    out.connection = connection_limit(context, placement) * connections;
     const int64_t message = plan_chunks(model, {asked, choice, kLongCall, 1}).slice_bytes;
     const auto total = total_bytes(asked, static_cast<int>(placement.members.size()));
     const double messages = static_cast<double>(total) / channels / connections /

@@ -45,7 +45,8 @@ struct FlowLoad {
   std::vector<LinkWeight> links;
   double bytes = 0;
   BytesPerSec cap = 0;
-  uint32_t pair = 0;  // send and recv: which pair of members; 0: all of them
+  uint32_t pair =
+      0;  // whose cap it is: of a pair of members (send and recv), or a way of its own; 0: of all of them
 };
 
 // `count` times `each_us` of a call's latency.
