@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/replay/evaluator.hpp"
+
+namespace rehearse::sim {
+
+void Evaluator::on_timer(uint64_t tag) {
+  if ((++events_ & 0xfff) == 0 && reporter_.interrupted()) return fabric_.stop();
+  timer_fired(tag);
+  settle_queued();
+}
+
+void Evaluator::timer_fired(uint64_t tag) {
+  const uint32_t id = id_of(tag), part = part_of(tag);
+  switch (kind_of(tag)) {
+    case Tag::kWhole:
+      return start_whole(id);
+    case Tag::kHop:
+      return start_hop(id, part, tag);
+    case Tag::kLateMember:
+      return leave_those_who_may(id);
+    case Tag::kWake:
+      return queue(id);
+    case Tag::kDirector:
+      return options_.director->on_timer(*this, tag & ~kTagKind);
+    case Tag::kBegin:
+      return options_.director->begin(*this);
+    case Tag::kTransfer:
+      if (!lanes_[id].stopped() && transfers_.start(tag, fabric_, out_)) end_transfer(tag);
+      return;
+    case Tag::kMessage:
+      return;  // flows only
+  }
+}
+
+void Evaluator::on_flow_end(uint64_t tag) {
+  flow_ended(tag);
+  settle_queued();
+}
+
+void Evaluator::flow_ended(uint64_t tag) {
+  const uint32_t id = id_of(tag), part = part_of(tag);
+  switch (kind_of(tag)) {
+    case Tag::kWhole:
+      if (--out_.meetings[id].flows_left == 0) whole_ended(id);
+      return;
+    case Tag::kHop:
+      return hop_ended(id, part);
+    case Tag::kMessage:
+      return message_ended(id, part);
+    case Tag::kTransfer:
+      if (transfers_.flow_ended(tag)) end_transfer(tag);
+      return;
+    case Tag::kDirector:
+      --foreign_flows_;
+      return options_.director->on_flow_end(*this, tag & ~kTagKind);
+    default:
+      return;
+  }
+}
+
+void Evaluator::end_transfer(uint64_t tag) {
+  lanes_[id_of(tag)].leave(transfers_.operation(tag), now());
+  --states_[id_of(tag)].open;
+  queue(id_of(tag));
+}
+
+}  // namespace rehearse::sim
