@@ -261,6 +261,21 @@ Nanos Fabric::next_timer() const {
   return timers_.empty() ? soft : std::min(soft, timers_.front().when);
 }
 
+void Fabric::announce(const std::vector<Timer>& heap) const {
+  using Soon = FabricListener::Soon;
+  // The first of a heap is next, one of the two below it comes after that.
+  for (size_t i = std::min<size_t>(heap.size(), 3); i-- > 0;) {
+    const Timer& timer = heap[i];
+    if (timer.what != Due::kFreeFlow) {
+      listener_->on_soon(timer.tag, i == 0 ? Soon::kNext : Soon::kLater);
+    } else if (i == 0) {
+      listener_->on_soon(flows_[static_cast<uint32_t>(timer.tag)].tag, Soon::kNext);
+    } else {
+      __builtin_prefetch(&flows_[static_cast<uint32_t>(timer.tag)]);
+    }
+  }
+}
+
 void Fabric::drain(Nanos now) {
   while (true) {
     const bool hard = !timers_.empty() && timers_.front().when <= now;
@@ -271,6 +286,7 @@ void Fabric::drain(Nanos now) {
     std::pop_heap(heap.begin(), heap.end(), std::greater<>());
     heap.pop_back();
     now_ = std::max(now_, timer.when);
+    announce(heap);
     switch (timer.what) {
       case Due::kTimer:
         listener_->on_timer(timer.tag);

@@ -50,6 +50,10 @@ class FabricListener {
   virtual ~FabricListener() = default;
   virtual void on_timer(uint64_t tag) = 0;
   virtual void on_flow_end(uint64_t tag) = 0;
+  // One of these will probably be called next, or soon after that: a good moment to fetch from memory what it needs. Must
+  // change nothing.
+  enum class Soon : uint8_t { kNext, kLater };
+  virtual void on_soon(uint64_t /*tag*/, Soon /*how*/) const {}
   // See Fabric::pause_at(); may look and stop, starts nothing.
   virtual void on_pause() {}
 };
@@ -186,6 +190,8 @@ class Fabric {
   void push(std::vector<Timer>& heap, Timer timer);
   // Handles all timers up to `now` in order.
   void drain(Nanos now);
+  // Tells the listener what is due next.
+  void announce(const std::vector<Timer>& heap) const;
   void find_demand(const std::vector<Constraint>& constraints);
   void end_free_flow(uint64_t tag);
   // The flow is over: its number can be given again. Returns its tag.

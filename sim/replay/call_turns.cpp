@@ -78,10 +78,7 @@ void Evaluator::arrive_rooted(size_t r, uint32_t id, const traces::Call& call) {
   const DeclaredShape& shape = shapes_[out_.shape_of[id]];
   auto at = rooted_.find(id);
   if (at == rooted_.end()) {
-    at = rooted_
-             .emplace(id, RootedCall(shape, call.collective,
-                                     absent_members(program_, call.communicator)))
-             .first;
+    at = rooted_.emplace(id, RootedCall(shape, call.collective, absent_[call.communicator])).first;
   }
   RootedCall& rooted = at->second;
   const uint32_t member = member_of(r, id);

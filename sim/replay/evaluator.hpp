@@ -73,6 +73,8 @@ class Evaluator final : public FabricListener, public Stage {
   // are there may be counted ahead of time, as long as nothing can change when they come.
   bool enter_one(size_t r);
   [[nodiscard]] bool all_together(size_t r, const RankLanes::AtCall& at) const;
+  // Asks the processor for what a rank is looked at with first.
+  void fetch(size_t r) const;
 
   void arrive(size_t r, OpId op, Nanos when);
   // Is a member of the call in one that may be on its links?
@@ -98,6 +100,7 @@ class Evaluator final : public FabricListener, public Stage {
   void on_flow_end(uint64_t tag) override;
   void flow_ended(uint64_t tag);
   void end_transfer(uint64_t tag);
+  void on_soon(uint64_t tag, Soon how) const override;
 
   const traces::Program& program_;
   const ReplayOptions& options_;
@@ -106,6 +109,7 @@ class Evaluator final : public FabricListener, public Stage {
   std::vector<RankLanes> lanes_;
   std::vector<DeclaredShape> shapes_;
   std::vector<std::vector<uint32_t>> sharers_;  // by communicator (private_calls.hpp)
+  std::vector<std::vector<bool>> absent_;       // by communicator and member
   Transfers transfers_;
   MessageRuns messages_;
   std::unordered_map<uint32_t, RootedCall> rooted_;  // by meeting, while it goes on

@@ -64,4 +64,24 @@ void Evaluator::end_transfer(uint64_t tag) {
   queue(id_of(tag));
 }
 
+void Evaluator::on_soon(uint64_t tag, Soon how) const {
+  const uint32_t id = id_of(tag);
+  switch (kind_of(tag)) {
+    case Tag::kWake:
+      return how == Soon::kNext ? lanes_[id].fetch() : fetch(id);
+    case Tag::kWhole:
+    case Tag::kHop:
+    case Tag::kLateMember:
+      __builtin_prefetch(&out_.meetings[id]);
+      if (how == Soon::kLater) return __builtin_prefetch(&out_.calls_begin[id]);
+      // The others of a larger call are fetched one by one as they are settled.
+      for (uint32_t i = 0; i < 2 && out_.calls_begin[id] + i < out_.calls_begin[id + 1]; ++i) {
+        fetch(out_.calls_of[out_.calls_begin[id] + i].rank);
+      }
+      return;
+    default:
+      return;
+  }
+}
+
 }  // namespace rehearse::sim

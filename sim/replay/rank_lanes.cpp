@@ -20,7 +20,8 @@ constexpr double kFullShare = 65535;  // of RankProgram::overlap
 RankLanes::RankLanes(const RankProgram& program, std::vector<Nanos>& end, bool rated,
                      double beside_rate, std::span<const OpId> stops)
     : program_(program),
-      end_(end),
+      columns_(program),
+      end_(end.data()),
       stops_(stops),
       lanes_(program.lanes.size()),
       beside_rate_(beside_rate) {
@@ -34,7 +35,7 @@ RankLanes::RankLanes(const RankProgram& program, std::vector<Nanos>& end, bool r
   }
   for (uint32_t l = 0; l < lanes_.size(); ++l) {
     Lane& lane = lanes_[l];
-    lane.cursor = program.lane_begin[l];
+    lane.first = lane.cursor = program.lane_begin[l];
     lane.last = program.lane_begin[l + 1];
     lane.free = program.begin;
     lane.rated = rated && program.on_gpu(l);
@@ -75,23 +76,23 @@ void RankLanes::want_all() {
 }
 
 double RankLanes::rate_of(OpId op) const {
-  const bool slowed = rate_.beside && program_.kind[op] == traces::OpKind::kKernel;
+  const bool slowed = rate_.beside && columns_.kind[op] == traces::OpKind::kKernel;
   return slowed ? rate_.speed * beside_rate_ : rate_.speed;
 }
 
 double RankLanes::work(OpId op) const {
-  const auto duration = static_cast<double>(program_.duration[op]);
-  if (program_.overlap.empty() || program_.overlap[op] == 0) return duration;
+  const auto duration = static_cast<double>(columns_.duration[op]);
+  if (columns_.overlap.empty() || columns_.overlap[op] == 0) return duration;
   // What was recorded beside a collective was recorded at that rate.
-  const double share = static_cast<double>(program_.overlap[op]) / kFullShare;
+  const double share = static_cast<double>(columns_.overlap[op]) / kFullShare;
   return duration * (1 - share * (1 - beside_rate_));
 }
 
 Nanos RankLanes::finish(OpId op, Nanos start, const Lane& lane) const {
   const bool partial = lane.partial == op;
   const double rate = rate_of(op);
-  const bool as_recorded = program_.overlap.empty() || program_.overlap[op] == 0;
-  if (!partial && rate == 1 && as_recorded) return start + program_.duration[op];
+  const bool as_recorded = columns_.overlap.empty() || columns_.overlap[op] == 0;
+  if (!partial && rate == 1 && as_recorded) return start + columns_.duration[op];
   const double left = partial ? std::max(0.0, work(op) - lane.done) : work(op);
   const double time = std::nearbyint(left / rate);
   const Nanos from = partial ? lane.partial_at : start;
@@ -100,13 +101,13 @@ Nanos RankLanes::finish(OpId op, Nanos start, const Lane& lane) const {
 }
 
 Nanos RankLanes::ready(OpId op, Nanos free) const {
-  for (OpId before : program_.predecessors(op)) free = std::max(free, end_[before]);
-  return free + program_.gap[op];
+  for (OpId before : columns_.predecessors(op)) free = std::max(free, end_[before]);
+  return free + columns_.gap[op];
 }
 
 OpId RankLanes::group_end(const Lane& lane) const {
   OpId op = lane.cursor + 1;
-  if (program_.call[lane.cursor] == kNoCall) return op;
+  if (!lane.grouped || program_.call[lane.cursor] == kNoCall) return op;
   const uint64_t group = program_.calls[program_.call[lane.cursor]].group;
   if (group == 0) return op;
   while (op < lane.last && program_.call[op] != kNoCall &&
@@ -122,7 +123,7 @@ bool RankLanes::advance_firm(uint32_t l, Nanos now) {
   while (lane.cursor < lane.last) {
     const OpId op = lane.cursor;
     Nanos start = lane.free;
-    for (OpId before : program_.predecessors(op)) {
+    for (OpId before : columns_.predecessors(op)) {
       const Nanos end = end_[before];
       if (end < 0 || (end > now && !settled(before, now))) {
         lane.waits_for = before;
@@ -132,8 +133,8 @@ bool RankLanes::advance_firm(uint32_t l, Nanos now) {
       }
       start = std::max(start, end);
     }
-    start += program_.gap[op];
-    if (start > kEndOfTime - program_.duration[op]) {
+    start += columns_.gap[op];
+    if (start > kEndOfTime - columns_.duration[op]) {
       too_long_ = true;  // the lane stays here; the replay says why
       lane.state = State::kDone;
       return true;
@@ -143,7 +144,7 @@ bool RankLanes::advance_firm(uint32_t l, Nanos now) {
       at_call_.push_back({l, op, group_end(lane), start});
       return true;
     }
-    lane.free = end_[op] = start + program_.duration[op];
+    lane.free = end_[op] = start + columns_.duration[op];
     ++lane.cursor;
   }
   lane.state = State::kDone;
@@ -157,7 +158,7 @@ bool RankLanes::advance_rated(uint32_t l, Nanos limit) {
   while (lane.cursor < target) {
     const OpId op = lane.cursor;
     Nanos start = lane.free;
-    for (OpId before : program_.predecessors(op)) {
+    for (OpId before : columns_.predecessors(op)) {
       if (end_[before] < 0) {
         lane.waits_for = before;
         lane.state = State::kWaitsForOp;
@@ -166,7 +167,7 @@ bool RankLanes::advance_rated(uint32_t l, Nanos limit) {
       }
       start = std::max(start, end_[before]);
     }
-    start += program_.gap[op];
+    start += columns_.gap[op];
     if (stops_at(lane, op)) {
       if (start > kEndOfTime) too_long_ = true;
       lane.state = State::kAtCall;
@@ -174,7 +175,7 @@ bool RankLanes::advance_rated(uint32_t l, Nanos limit) {
       return true;
     }
     // A GPU that stands still: it goes on when the rate changes.
-    if (!(rate_.speed > 0) && program_.duration[op] > 0) return lane.cursor != began;
+    if (!(rate_.speed > 0) && columns_.duration[op] > 0) return lane.cursor != began;
     const Nanos end = start > kEndOfTime ? kEndOfTime + 1 : finish(op, start, lane);
     if (end > kEndOfTime) {
       too_long_ = true;
@@ -205,7 +206,9 @@ void RankLanes::advance(Nanos now) {
   bool moved = true;
   while (moved) {
     wants_moved_ = moved = false;
-    for (uint32_t l = 0; l < lanes_.size(); ++l) moved |= advance_lane(l, now, kEndOfTime);
+    for (uint32_t l = 0; l < lanes_.size(); ++l) {
+      if (lanes_[l].state <= State::kWaitsForOp) moved |= advance_lane(l, now, kEndOfTime);
+    }
     moved |= wants_moved_;
   }
 }
@@ -243,14 +246,13 @@ Nanos RankLanes::next_wake(Nanos now) const {
 
 Nanos RankLanes::freed(uint32_t l) const {
   const Lane& lane = lanes_[l];
-  if (lane.grouped) return lane_free(program_, end_, l, lane.cursor);
-  return lane.cursor == program_.lane_begin[l] ? program_.begin : end_[lane.cursor - 1];
+  if (lane.grouped) return lane_free(program_, {end_, program_.size()}, l, lane.cursor);
+  return lane.cursor == lane.first ? program_.begin : end_[lane.cursor - 1];
 }
 
 void RankLanes::take_back(uint32_t l, Nanos now) {
   Lane& lane = lanes_[l];
-  const OpId begin = program_.lane_begin[l];
-  while (lane.cursor > begin && end_[lane.cursor - 1] > now) end_[--lane.cursor] = -1;
+  while (lane.cursor > lane.first && end_[lane.cursor - 1] > now) end_[--lane.cursor] = -1;
 }
 
 void RankLanes::resume_at(uint32_t l, Nanos now) {
@@ -259,7 +261,7 @@ void RankLanes::resume_at(uint32_t l, Nanos now) {
   lane.state = State::kRunnable;
   const OpId op = lane.cursor;
   if (op == lane.last || stops_at(lane, op)) return;
-  for (OpId before : program_.predecessors(op)) {
+  for (OpId before : columns_.predecessors(op)) {
     if (end_[before] < 0 || end_[before] > now) return;
   }
   const Nanos from = lane.partial == op ? lane.partial_at : ready(op, lane.free);
@@ -277,8 +279,9 @@ void RankLanes::catch_up(Nanos now) {
     wants_moved_ = moved = false;
     for (uint32_t l = 0; l < lanes_.size(); ++l) {
       Lane& lane = lanes_[l];
-      const bool behind = lane.cursor == program_.lane_begin[l] || end_[lane.cursor - 1] <= now;
-      if (lane.rated && behind) moved |= advance_lane(l, now, now);
+      if (!lane.rated || lane.state == State::kDone) continue;
+      const bool behind = lane.cursor == lane.first || end_[lane.cursor - 1] <= now;
+      if (behind) moved |= advance_lane(l, now, now);
     }
   }
 }
@@ -315,6 +318,20 @@ void RankLanes::stop(Nanos now) {
     if (lane.rated || lane.state == State::kInCall) continue;
     take_back(l, now);
     lane.free = freed(l);
+  }
+}
+
+void RankLanes::fetch() const {
+  constexpr OpId kLine = 64 / sizeof(Nanos);
+  if (columns_.repeats()) return;  // what repeats is short, and there already
+  for (const Lane& lane : lanes_) {
+    if (lane.state == State::kDone) continue;
+    __builtin_prefetch(end_ + lane.waits_for);
+    for (OpId op = lane.cursor; op < lane.last && op <= lane.cursor + 2 * kLine; op += kLine) {
+      __builtin_prefetch(end_ + op, 1);  // to be written
+      columns_.duration.fetch(op);
+      for (OpId before : columns_.predecessors(op)) __builtin_prefetch(end_ + before);
+    }
   }
 }
 

@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/replay/rank_columns.hpp"
 #include "traces/program/program.hpp"
 
 namespace rehearse::sim {
@@ -63,6 +64,9 @@ class RankLanes {
   // What would end after `now` never does.
   void stop(Nanos now);
 
+  // Asks the processor for what advance() will look at, so that it is there by then.
+  void fetch() const;
+
   [[nodiscard]] bool done() const;
   [[nodiscard]] bool stopped() const { return stopped_; }
   // Of the last operation that ended.
@@ -74,7 +78,7 @@ class RankLanes {
  private:
   enum class State : uint8_t { kRunnable, kWaitsForOp, kAtCall, kInCall, kDone };
   struct Lane {
-    OpId cursor = 0, last = 0;
+    OpId first = 0, cursor = 0, last = 0;
     OpId target = 0;  // rated lanes: evaluate operations before this one
     OpId waits_for = 0;
     OpId stop = UINT32_MAX;     // the next of stops_ on this lane
@@ -99,7 +103,7 @@ class RankLanes {
   [[nodiscard]] double rate_of(OpId op) const;
   [[nodiscard]] OpId group_end(const Lane& lane) const;
   [[nodiscard]] bool stops_at(const Lane& lane, OpId op) const {
-    return op == lane.stop || program_.call[op] != traces::kNoCall;
+    return op == lane.stop || columns_.call[op] != traces::kNoCall;
   }
   void find_stop(Lane& lane) const;
   [[nodiscard]] Nanos ready(OpId op, Nanos free) const;
@@ -110,7 +114,8 @@ class RankLanes {
   void resume_at(uint32_t l, Nanos now);
 
   const traces::RankProgram& program_;
-  std::vector<Nanos>& end_;
+  RankColumns columns_;
+  Nanos* end_;  // by operation
   std::span<const OpId> stops_;
   std::vector<Lane> lanes_;
   std::vector<AtCall> at_call_;

@@ -10,6 +10,7 @@ void Evaluator::queue(size_t r) {
   if (states_[r].queued) return;
   states_[r].queued = true;
   queue_.push_back(r);
+  fetch(r);
 }
 
 void Evaluator::settle_queued() {
@@ -18,6 +19,7 @@ void Evaluator::settle_queued() {
       fabric_.stop();
       break;
     }
+    if (i + 1 < queue_.size()) lanes_[queue_[i + 1]].fetch();
     states_[queue_[i]].queued = false;
     settle(queue_[i]);
   }
@@ -114,6 +116,14 @@ bool Evaluator::all_together(size_t r, const RankLanes::AtCall& at) const {
     if (!shapes_[out_.shape_of[id]].hops.empty()) return false;
   }
   return true;
+}
+
+void Evaluator::fetch(size_t r) const {
+  __builtin_prefetch(&states_[r]);
+  constexpr size_t kLine = 64;
+  for (size_t at = 0; at < sizeof(RankLanes); at += kLine) {
+    __builtin_prefetch(reinterpret_cast<const char*>(&lanes_[r]) + at);
+  }
 }
 
 }  // namespace rehearse::sim

@@ -41,6 +41,9 @@ Result<Replayed> Evaluator::run() {
 
 void Evaluator::set_up() {
   const size_t ranks = program_.ranks.size();
+  for (uint32_t c = 0; c < program_.communicators.size(); ++c) {
+    absent_.push_back(absent_members(program_, c));
+  }
   out_.end.resize(ranks);
   out_.arrival.resize(ranks);
   states_.resize(ranks);

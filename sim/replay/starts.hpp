@@ -4,7 +4,7 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
+#include <span>
 
 #include "traces/program/program.hpp"
 
@@ -14,7 +14,7 @@ using traces::OpId;
 
 // When the lane before `op` had ended: its beginning for the first of a lane. Calls of one group end in any
 // order.
-[[nodiscard]] inline Nanos lane_free(const traces::RankProgram& rank, const std::vector<Nanos>& end,
+[[nodiscard]] inline Nanos lane_free(const traces::RankProgram& rank, std::span<const Nanos> end,
                                      traces::LaneId lane, OpId op) {
   if (op == rank.lane_begin[lane]) return rank.begin;
   Nanos free = end[--op];
@@ -29,7 +29,7 @@ using traces::OpId;
 
 // When an operation that ended, no call, began to work: after its lane, its predecessors and its
 // gap.
-[[nodiscard]] inline Nanos start_of(const traces::RankProgram& rank, const std::vector<Nanos>& end,
+[[nodiscard]] inline Nanos start_of(const traces::RankProgram& rank, std::span<const Nanos> end,
                                     traces::LaneId lane, OpId op) {
   Nanos ready = lane_free(rank, end, lane, op);
   for (OpId before : rank.predecessors(op)) ready = std::max(ready, end[before]);
