@@ -6,7 +6,7 @@
 //      others (they have skipped one and are out of step): they would never have come in time;
 //   3. members that disagree with the others about type or size;
 //   4. links that are down under a call whose members are all there, or under a transfer of a rank;
-//   5. else the ranks of a cycle in the waits-for graph (each waits for the next).
+//   5. else those that close a circle of waits (stuck.hpp).
 // Ranks that merely wait for those are victims.
 #include <fmt/format.h>
 
@@ -18,6 +18,7 @@
 #include "base/text.hpp"
 #include "sim/outcome/link_traffic.hpp"
 #include "sim/outcome/outcome.hpp"
+#include "sim/outcome/stuck.hpp"
 #include "sim/replay/agreement.hpp"
 
 namespace rehearse::sim {
@@ -25,65 +26,6 @@ namespace {
 
 using traces::RankId;
 using traces::RankProgram;
-
-// One call that never ended.
-struct Stuck {
-  uint32_t meeting = 0;
-  std::vector<uint32_t> present;           // positions that have arrived
-  std::vector<uint32_t> coming;            // their program has the call, they are held up elsewhere
-  std::vector<uint32_t> never;             // their program has no such call
-  std::map<uint32_t, traces::Call> calls;  // what each that has arrived said
-};
-
-std::vector<Stuck> find_stuck(const Evidence& evidence) {
-  const Replayed& replayed = evidence.replayed;
-  std::map<uint32_t, Stuck> stuck;
-  for (uint32_t id = 0; id < replayed.meetings.size(); ++id) {
-    const Meeting& meeting = replayed.meetings[id];
-    if (meeting.arrived > 0 && meeting.end < 0) stuck[id].meeting = id;
-  }
-  std::map<uint32_t, std::set<uint32_t>> known;
-  for (uint32_t r = 0; r < evidence.program.ranks.size(); ++r) {
-    for (size_t c = 0; c < replayed.meeting_of[r].size(); ++c) {
-      const auto at = stuck.find(replayed.meeting_of[r][c]);
-      if (at == stuck.end()) continue;
-      known[at->first].insert(r);
-      if (replayed.arrival[r][c] < 0) {
-        at->second.coming.push_back(r);
-      } else if (replayed.end[r][evidence.program.ranks[r].call_op[c]] < 0) {
-        at->second.present.push_back(r);
-        at->second.calls.emplace(r, evidence.program.ranks[r].calls[c]);
-      }
-    }
-  }
-  std::vector<Stuck> out;
-  for (auto& [id, call] : stuck) {
-    if (call.present.empty()) continue;  // those who came have done their part and left
-    const Meeting& meeting = replayed.meetings[id];
-    const auto& members = evidence.program.communicators[meeting.communicator].members;
-    for (size_t m = 0; m < members.size(); ++m) {
-      const int r = evidence.program.find(members[m]);
-      if (r < 0 || known[id].count(static_cast<uint32_t>(r)) > 0) continue;
-      const bool pair = traces::is_point_to_point(meeting.call.collective);
-      if (pair && static_cast<int32_t>(m) != meeting.call.peer) continue;
-      call.never.push_back(static_cast<uint32_t>(r));
-    }
-    out.push_back(std::move(call));
-  }
-  std::sort(out.begin(), out.end(), [&](const Stuck& a, const Stuck& b) {
-    const Meeting& x = replayed.meetings[a.meeting];
-    const Meeting& y = replayed.meetings[b.meeting];
-    return x.first_arrival != y.first_arrival ? x.first_arrival < y.first_arrival
-                                              : a.meeting < b.meeting;
-  });
-  return out;
-}
-
-// "all_reduce 5 on tp/0-7".
-std::string describe(const Evidence& evidence, const Meeting& meeting) {
-  return fmt::format("{} {} on {}", name_of(meeting.call.collective), meeting.sequence,
-                     evidence.program.communicators[meeting.communicator].id);
-}
 
 int64_t calls_on(const RankProgram& rank, uint32_t communicator) {
   return std::count_if(rank.calls.begin(), rank.calls.end(), [&](const traces::Call& call) {
@@ -182,29 +124,6 @@ void add_wait(const Evidence& evidence, const Stuck& stuck, uint32_t r,
   wait.set_elements_out(call.bytes_out / element);
 }
 
-// Positions on a cycle of the waits-for graph.
-std::vector<uint32_t> cycle(const std::vector<std::set<uint32_t>>& waits_for) {
-  std::vector<int> state(waits_for.size(), 0);
-  std::vector<uint32_t> path;
-  for (uint32_t begin = 0; begin < waits_for.size(); ++begin) {
-    uint32_t at = begin;
-    path.clear();
-    while (state[at] == 0 && !waits_for[at].empty()) {
-      state[at] = 1;
-      path.push_back(at);
-      at = *waits_for[at].begin();
-    }
-    const auto loop = std::find(path.begin(), path.end(), at);
-    if (loop != path.end()) {
-      std::vector<uint32_t> found(loop, path.end());
-      std::sort(found.begin(), found.end());
-      return found;
-    }
-    for (uint32_t r : path) state[r] = 2;
-  }
-  return {};
-}
-
 // Copies and storage that stand on a link that does not come back.
 void add_stuck_transfers(const Evidence& evidence, std::map<std::string, std::string>& links) {
   const Replayed& replayed = evidence.replayed;
@@ -265,7 +184,7 @@ void fill_hang(const Evidence& evidence, pb::Outcome& out) {
   std::vector<std::set<uint32_t>> waits_for(evidence.program.ranks.size());
   for (const Stuck& stuck : all) {
     const Meeting& meeting = replayed.meetings[stuck.meeting];
-    const std::string what = describe(evidence, meeting);
+    const std::string what = describe_meeting(evidence, meeting);
     std::vector<uint32_t> missing = stuck.coming;
     missing.insert(missing.end(), stuck.never.begin(), stuck.never.end());
     std::sort(missing.begin(), missing.end());
@@ -293,11 +212,9 @@ void fill_hang(const Evidence& evidence, pb::Outcome& out) {
       }
     }
     for (uint32_t r : stuck.never) {
-      blamed.emplace(
-          evidence.program.ranks[r].rank,
-          fmt::format("never issues {}; {} wait for it", what,
-                      stuck.present.size() == 1 ? "1 rank"
-                                                : fmt::format("{} ranks", stuck.present.size())));
+      blamed.emplace(evidence.program.ranks[r].rank,
+                     fmt::format("never issues {}; {} wait for it", what,
+                                 counted_ranks(stuck.present.size())));
     }
     for (uint32_t r : out_of_step(evidence, stuck)) {
       blamed.emplace(
@@ -326,11 +243,7 @@ void fill_hang(const Evidence& evidence, pb::Outcome& out) {
     }
   }
   add_stuck_transfers(evidence, links);
-  if (blamed.empty() && links.empty()) {
-    for (uint32_t r : cycle(waits_for)) {
-      blamed.emplace(evidence.program.ranks[r].rank, "waits in a cycle of ranks");
-    }
-  }
+  if (blamed.empty() && links.empty()) blamed = blame_circle(evidence, all, waits_for);
   for (const auto& [rank, why] : blamed) {
     pb::Culprit& culprit = *out.add_culprits();
     culprit.set_kind("rank");

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "sim/outcome/outcome.hpp"
+#include "sim/scenario/transform.hpp"
 #include "tests/sim/small_trace.hpp"
 
 namespace rehearse::disagreement_test {
@@ -203,6 +204,36 @@ TEST_CASE("PyTorch compares only with TORCH_DISTRIBUTED_DEBUG=DETAIL", "[sim][di
   CHECK(detail.out.error_text(0).rank() == 3);
   CHECK(detail.out.error_text(0).text().find("Detected mismatch between collectives on ranks. "
                                              "Rank 0 is running collective") == 0);
+}
+
+TEST_CASE(
+    "of two calls that wait for each other the fewer who come the other way round are to blame",
+    "[sim][outcome]") {
+  const std::vector<uint32_t> all = {0, 1, 2, 3}, some = {0, 1, 2};
+  SmallTrace three(4);
+  for (const uint32_t r : {0, 1, 3}) three.all_reduce({r}, 1000, all);
+  for (const uint32_t r : {0, 1, 2}) three.all_reduce({r}, 4000, some);
+  three.all_reduce({2}, 1000, all);
+  const Run odd(three);
+  CHECK(odd.out.verdict() == pb::HANG);
+  CHECK(odd.blamed() == std::vector<uint32_t>{2});
+  CHECK(odd.out.culprits(0).why().find("2 ranks the other way round") != std::string::npos);
+  SmallTrace even(4);
+  for (const uint32_t r : {0, 2, 3}) even.all_reduce({r}, 1000, all);
+  for (const uint32_t r : {0, 1}) even.all_reduce({r}, 4000, {0, 1});
+  even.all_reduce({1}, 1000, all);
+  CHECK(Run(even).blamed() == std::vector<uint32_t>{0, 1});
+}
+
+TEST_CASE("a rank whose own operations wait for each other is to blame", "[sim][outcome]") {
+  SmallTrace trace(4);
+  for (int i = 0; i < 2; ++i) trace.all_reduce({0, 1, 2, 3}, 1000);
+  const Run run(trace, {}, [](traces::Program& program) {
+    traces::RankProgram& rank = program.ranks[1];
+    add_waits(rank, {{rank.call_op[0], rank.call_op[1]}});
+  });
+  CHECK(run.out.verdict() == pb::HANG);
+  CHECK(run.blamed() == std::vector<uint32_t>{1});
 }
 
 }  // namespace rehearse::disagreement_test
