@@ -165,9 +165,15 @@ Result<void> swap_collectives(traces::Program& program, const pb::SwapCollective
       const OpId a = operation_of(other, first), b = operation_of(other, second);
       if (a == traces::kNoOp || b == traces::kNoOp) continue;
       if (auto done = write_out(other, program.steps); !done) return done;
-      const bool swapped = other.rank == rank->rank;
-      add_waits(other, {{swapped ? a : b, swapped ? b : a}});
+      add_waits(other, {{b, a}});
     }
+    // Where the rank made the first it makes the second: what it computes in between waits for the other call now.
+    std::swap(rank->calls[c], rank->calls[c + 1]);
+    if (!rank->call_split.empty()) std::swap(rank->call_split[c], rank->call_split[c + 1]);
+    const OpId before = rank->call_op[c], after = rank->call_op[c + 1];
+    const uint32_t name = std::as_const(rank->name)[before];
+    rank->name[before] = std::as_const(rank->name)[after];
+    rank->name[after] = name;
     return {};
   }
   return fail(Code::kBadInput,

@@ -33,7 +33,7 @@ std::string random_patch(size_t kind, Random& random, Nanos end) {
     case 5:
       return fmt::format("stop-rank: {{rank: {}, at: {}ns}}", rank, at);
     default:
-      return fmt::format("swap-collectives: {{rank: {}, nth: {}}}", rank, random.below(3));
+      return fmt::format("swap-collectives: {{rank: {}, nth: {}}}", rank, random.below(9));
   }
 }
 

@@ -101,17 +101,24 @@ TEST_CASE("sizes of one collective and of all reductions change", "[sim][edit]")
   CHECK(program.ranks[0].calls[1].bytes_in == 4000);
 }
 
-TEST_CASE("collectives of two communicators wait for each other across ranks", "[sim][edit]") {
+TEST_CASE("a rank makes two calls of different communicators in the other order", "[sim][edit]") {
   traces::Program program = job();
   const traces::Program before = job();
   REQUIRE(edit(program, "swap-collectives: {rank: 0}"));
-  const auto waits = [&](uint32_t rank, size_t who, size_t whom) {
-    const auto causes = program.ranks[rank].predecessors(before.ranks[rank].call_op[who]);
-    return std::find(causes.begin(), causes.end(), before.ranks[rank].call_op[whom]) !=
-           causes.end();
-  };
-  CHECK(waits(0, 0, 1));
-  CHECK(waits(1, 1, 0));
+  const RankProgram &swapped = program.ranks[0], &was = before.ranks[0];
+  CHECK(swapped.call_op == was.call_op);
+  for (const size_t c : {0, 1}) {
+    CHECK(swapped.calls[c].communicator == was.calls[1 - c].communicator);
+    CHECK(swapped.calls[c].bytes_in == was.calls[1 - c].bytes_in);
+    CHECK(swapped.name[was.call_op[c]] == was.name[was.call_op[1 - c]]);
+  }
+  // One of the two has the GPU: on every rank that makes both the second waits.
+  for (const uint32_t r : {0, 1}) {
+    const std::vector<traces::OpId>& ops = before.ranks[r].call_op;
+    const auto causes = program.ranks[r].predecessors(ops[1]);
+    CHECK(std::find(causes.begin(), causes.end(), ops[0]) != causes.end());
+  }
+  CHECK(program.ranks[1].calls[0].communicator == before.ranks[1].calls[0].communicator);
   CHECK(program.ranks[2].edges == before.ranks[2].edges);
   for (const RankProgram& rank : program.ranks) check_whole(rank);
   CHECK_FALSE(edit(program, "swap-collectives: {rank: 2}"));
