@@ -110,7 +110,7 @@ class Checker {
     for (const auto& scope : owned_) ranks_.push_back(scope.get());
   }
 
-  void apply(const Rule& rule, pb::CheckReport& report) {
+  void apply(const Rule& rule, std::vector<pb::CheckFinding>& findings) {
     std::vector<Group> groups;
     for (const auto& [place, extra] : subjects(*rule.each)) {
       const SubjectScope scope(facts_, place, extra, ranks_);
@@ -131,7 +131,7 @@ class Checker {
       for (const auto& [path, value] : folded_assignments(facts_, group.set)) {
         (*group.finding.mutable_set())[path] = value;
       }
-      *report.add_findings() = std::move(group.finding);
+      findings.push_back(std::move(group.finding));
     }
   }
 
@@ -179,6 +179,19 @@ int urgency(const pb::CheckFinding& finding) {
   return finding.severity() == "error" ? 0 : finding.severity() == "warning" ? 1 : 2;
 }
 
+// Of the rules that are wanted, errors first.
+std::vector<pb::CheckFinding> findings_of(const Facts& facts, const Rules& rules,
+                                          bool (*wanted)(const Rule& rule)) {
+  std::vector<pb::CheckFinding> out;
+  Checker checker(facts, rules);
+  for (const Rule& rule : rules.all()) {
+    if (wanted(rule)) checker.apply(rule, out);
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return urgency(a) < urgency(b); });
+  return out;
+}
+
 std::vector<std::string> known_parts(const Facts& facts) {
   const pb::Scenario& document = facts.document();
   std::vector<std::string> out;
@@ -208,12 +221,17 @@ pb::CheckReport check(const pb::Scenario& document, const Rules& rules, const st
   report.set_subject(subject);
   report.set_rules(static_cast<uint32_t>(rules.all().size()));
   const Facts facts(document, elsewhere);
-  Checker checker(facts, rules);
-  for (const Rule& rule : rules.all()) checker.apply(rule, report);
-  std::stable_sort(report.mutable_findings()->begin(), report.mutable_findings()->end(),
-                   [](const auto& a, const auto& b) { return urgency(a) < urgency(b); });
+  for (pb::CheckFinding& finding : findings_of(facts, rules, [](const Rule&) { return true; })) {
+    *report.add_findings() = std::move(finding);
+  }
   for (std::string& part : known_parts(facts)) report.add_known(std::move(part));
   return report;
+}
+
+std::vector<pb::CheckFinding> findings_with_verdict(const pb::Scenario& document,
+                                                    const Rules& rules) {
+  return findings_of(Facts(document, 0), rules,
+                     [](const Rule& rule) { return !rule.text.verdict().empty(); });
 }
 
 std::vector<std::pair<std::string, std::string>> fixes_in(const pb::CheckReport& report) {

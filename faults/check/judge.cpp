@@ -6,9 +6,7 @@
 namespace rehearse::faults {
 
 void judge_by_rules(const pb::Scenario& document, const Rules& rules, pb::Outcome& outcome) {
-  const Rules judging = rules.with_verdict();
-  const pb::CheckReport report = check(document, judging, "");
-  for (const pb::CheckFinding& finding : report.findings()) {
+  for (const pb::CheckFinding& finding : findings_with_verdict(document, rules)) {
     pb::OutcomeFinding& row = *outcome.add_findings();
     row.set_id(finding.rule());
     row.set_severity(finding.severity());

@@ -117,15 +117,6 @@ Result<void> Rules::add_tables(std::string_view text, const std::string& file) {
   return {};
 }
 
-Rules Rules::with_verdict() const {
-  Rules out;
-  out.tables_ = tables_;
-  for (const Rule& rule : rules_) {
-    if (!rule.text.verdict().empty()) out.rules_.push_back(rule);
-  }
-  return out;
-}
-
 Result<Rules> Rules::load_shipped(std::span<const fs::path> extra) {
   Rules out;
   RH_TRY(const fs::path tables, shipped("faults/check/tables"));

@@ -35,8 +35,6 @@ class Rules {
 
   [[nodiscard]] const std::vector<Rule>& all() const { return rules_; }
   [[nodiscard]] const pb::CheckTables& tables() const { return tables_; }
-  // Only those that say something of a run, see CheckRule.verdict.
-  [[nodiscard]] Rules with_verdict() const;
 
  private:
   std::vector<Rule> rules_;
