@@ -17,6 +17,7 @@
 #include "sim/outcome/flight_records.hpp"
 #include "sim/outcome/outcome.hpp"
 #include "sim/outcome/pictures.hpp"
+#include "sim/prepared.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/scenario/alone.hpp"
 #include "sim/scenario/grow.hpp"
@@ -148,7 +149,7 @@ struct Looks {
 
 Result<void> replay_and_look(const Scenario& scenario, const Looks* looks, Reporter& reporter,
                              const std::function<void(const Evidence&)>& look) {
-  RH_TRY(traces::Program program, traces::build_program(*scenario.trace));
+  RH_TRY(traces::Program program, program_of(scenario));
   keep_start_skew(*scenario.trace, program);
   apply_gpu_speeds(scenario, program);
   for (const pb::Patch& patch : scenario.transforms) {
@@ -157,7 +158,9 @@ Result<void> replay_and_look(const Scenario& scenario, const Looks* looks, Repor
   if (scenario.alone) separate_ranks(program);
   RH_TRY(const std::vector<bool> grew, grow_communicators(scenario, program));
   RH_TRY(platforms::Links links, platforms::Links::build(scenario.document.platform()));
-  NodeGraphCache cache(scenario.document.platform());
+  NodeGraphCache cache(scenario.document.platform(), scenario.prepared != nullptr
+                                                         ? scenario.prepared->graphs
+                                                         : NodeGraphCache::Known{});
   const ModelContext context{scenario.document.platform(), links, scenario.document.launch(),
                              &cache};
   std::vector<CommunicatorModel> models;

@@ -12,6 +12,7 @@
 #include "base/units.hpp"
 #include "cli/scenario_options.hpp"
 #include "faults/world.hpp"
+#include "sim/prepared.hpp"
 #include "sim/simulate.hpp"
 #include "sim/worker.hpp"
 #include "validation/certainty/band.hpp"
@@ -188,6 +189,18 @@ Result<void> Runner::compute(const Base& base, std::vector<Task> tasks,
   return {};
 }
 
+// What children would each do again for themselves.
+void Runner::get_ready(Base& base) {
+  sim::prepare(base.scenario);
+  // A base that cannot be simulated leaves points without comparison; each tells what is wrong.
+  SilentReporter silent;
+  base.unchanged = sim::simulate(base.scenario, silent).value_or(pb::Outcome());
+  // Descriptors and tables that are made when they are first used: children inherit them.
+  pb::Outcome outcome = base.unchanged;
+  faults::observe(base.scenario, *rules_, nullptr, outcome);
+  (void)row_json(row_of(outcome)).dump();
+}
+
 Result<std::map<size_t, Row>> Runner::run(std::span<const size_t> points) {
   if (!rules_) return tl::unexpected(rules_.error());
   std::map<size_t, Row> rows;
@@ -208,11 +221,7 @@ Result<std::map<size_t, Row>> Runner::run(std::span<const size_t> points) {
         tasks.push_back({id, {point}});
       }
     }
-    if (!tasks.empty() && !base->unchanged.has_step_time_ns()) {
-      // A base that cannot be simulated leaves points without comparison; each tells what is wrong.
-      SilentReporter silent;
-      base->unchanged = sim::simulate(base->scenario, silent).value_or(pb::Outcome());
-    }
+    if (!tasks.empty() && base->scenario.prepared == nullptr) get_ready(*base);
     if (auto done = compute(*base, std::move(tasks), rows); !done) {
       return tl::unexpected(std::move(done).error());
     }

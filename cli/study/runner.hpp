@@ -68,6 +68,7 @@ class Runner {
 
   [[nodiscard]] Groups grouped(std::span<const size_t> points) const;
   [[nodiscard]] Result<std::shared_ptr<Base>> load(const sim::Assignments& written);
+  void get_ready(Base& base);
   [[nodiscard]] Result<void> compute(const Base& base, std::vector<Task> tasks,
                                      std::map<size_t, Row>& rows);
   [[nodiscard]] Result<std::string> work(const Base& base, const Task& task) const;

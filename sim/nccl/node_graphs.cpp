@@ -88,13 +88,14 @@ uint32_t NodeGraphCache::hardware_of(uint32_t node) {
   copy.clear_routes();
   copy.mutable_nvswitch()->clear_domain();
   for (auto& interface : *copy.mutable_interfaces()) interface.clear_addresses();
-  const auto number = static_cast<uint32_t>(hardware_.size());
-  at->second = hardware_.emplace(copy.SerializeAsString(), number).first->second;
+  const auto number = static_cast<uint32_t>(known_.hardware.size());
+  at->second = known_.hardware.emplace(copy.SerializeAsString(), number).first->second;
   return at->second;
 }
 
 std::string NodeGraphCache::key_of(const SystemScope& scope, const TopologySettings& settings) {
   std::string key = text_of(settings) + (scope.sockets ? "s" : "r");
+  if (platform_.fabric().sharp()) key += "c";
   std::map<uint32_t, size_t> position;
   for (const platforms::GpuRef& gpu : scope.gpus) position.emplace(gpu.node, 0);
   size_t next = 0;
@@ -113,7 +114,7 @@ std::string NodeGraphCache::key_of(const SystemScope& scope, const TopologySetti
 
 std::shared_ptr<const NodeSystem> NodeGraphCache::look(const SystemScope& scope,
                                                        const TopologySettings& settings) {
-  auto& known = looked_at_[key_of(scope, settings)];
+  auto& known = known_.systems[key_of(scope, settings)];
   if (!known) known = std::make_shared<const NodeSystem>(platform_, scope, settings);
   return known;
 }
@@ -121,7 +122,7 @@ std::shared_ptr<const NodeSystem> NodeGraphCache::look(const SystemScope& scope,
 std::shared_ptr<const NodeGraphs> NodeGraphCache::find(const SystemScope& scope,
                                                        const TopologySettings& settings) {
   std::string key = key_of(scope, settings);
-  if (const auto at = known_.find(key); at != known_.end()) return at->second;
+  if (const auto at = known_.graphs.find(key); at != known_.graphs.end()) return at->second;
 
   auto out = std::make_shared<NodeGraphs>(
       NodeGraphs{NodeSystem(platform_, scope, settings), {}, {}, {}, {}, {}, false});
@@ -150,7 +151,7 @@ std::shared_ptr<const NodeGraphs> NodeGraphCache::find(const SystemScope& scope,
           search_graph(system, {GraphPattern::kCollnetDirect, 1, kMaxHeads, true}, settings);
     }
   }
-  known_.emplace(std::move(key), out);
+  known_.graphs.emplace(std::move(key), out);
   return out;
 }
 

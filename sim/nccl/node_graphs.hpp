@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "sim/nccl/search.hpp"
 
@@ -21,7 +22,16 @@ struct NodeGraphs {
 // change meanwhile.
 class NodeGraphCache {
  public:
+  // Results by all that they follow from, so that the cache of another platform may begin with them.
+  struct Known {
+    std::map<std::string, uint32_t> hardware;  // a node serialised without names, to a number
+    std::map<std::string, std::shared_ptr<const NodeGraphs>> graphs;
+    std::map<std::string, std::shared_ptr<const NodeSystem>> systems;
+  };
+
   explicit NodeGraphCache(const pb::Platform& platform) : platform_(platform) {}
+  NodeGraphCache(const pb::Platform& platform, Known known)
+      : platform_(platform), known_(std::move(known)) {}
 
   // Shared because communicators of one job keep the same result.
   [[nodiscard]] std::shared_ptr<const NodeGraphs> find(const SystemScope& scope,
@@ -31,15 +41,15 @@ class NodeGraphCache {
   [[nodiscard]] std::shared_ptr<const NodeSystem> look(const SystemScope& scope,
                                                        const TopologySettings& settings);
 
+  [[nodiscard]] const Known& known() const { return known_; }
+
  private:
   [[nodiscard]] uint32_t hardware_of(uint32_t node);
   [[nodiscard]] std::string key_of(const SystemScope& scope, const TopologySettings& settings);
 
   const pb::Platform& platform_;
-  std::map<std::string, uint32_t> hardware_;       // serialised without names, to a number
+  Known known_;
   std::map<uint32_t, uint32_t> hardware_of_node_;  // of the nodes asked for
-  std::map<std::string, std::shared_ptr<const NodeGraphs>> known_;
-  std::map<std::string, std::shared_ptr<const NodeSystem>> looked_at_;
 };
 
 }  // namespace rehearse::sim

@@ -18,10 +18,13 @@
 
 namespace rehearse::sim {
 
+struct Prepared;  // sim/prepared.hpp
+
 struct Scenario {
   pb::Scenario document;                       // expanded: one entry per node, GPU, NIC, rank
   std::shared_ptr<const traces::Trace> trace;  // shared by all variants of a study, never changed
   std::string trace_file;                      // it was read from; empty: made in memory
+  std::shared_ptr<const Prepared> prepared;    // null: every run does all of it itself
   std::shared_ptr<const traces::Trace> recorded;  // as loaded, once it was generated anew
   std::vector<pb::Patch> transforms;              // patches that act on the program, in order
   std::vector<pb::Patch> timed;                   // patches that hold for an interval, in order

@@ -19,6 +19,7 @@
 #include <fstream>
 #include <string>
 
+#include "sim/prepared.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/simulate.hpp"
 #include "sim/worker.hpp"
@@ -89,8 +90,9 @@ double processor_seconds() {
 double simulation_seconds() {
   constexpr int kRuns = 200;
   SilentReporter silent;
-  const auto scenario = sim::load_scenario("ddp-16", kSmall, silent);
+  auto scenario = sim::load_scenario("ddp-16", kSmall, silent);
   if (!scenario) die(scenario.error().message());
+  sim::prepare(*scenario);
   double sum = 0;
   for (int i = 0; i < kRuns; ++i) {
     const auto took = sim::in_child(

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "sim/prepared.hpp"
 #include "sim/simulate.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -296,6 +297,28 @@ TEST_CASE("Horovod names the rank that is missing", "[sim][scenario]") {
   CHECK(outcome.verdict() == pb::HANG);
   REQUIRE(outcome.error_text_size() == 1);
   CHECK(outcome.error_text(0).text().find("[missing ranks: 5]") != std::string::npos);
+}
+
+TEST_CASE("what is prepared ahead of variants changes none of their bytes", "[sim][scenario]") {
+  for (const char* name : {"ddp-16", "moe-16"}) {
+    const Scenario plain = load(name);
+    Scenario ready = plain;
+    prepare(ready);
+    REQUIRE(ready.prepared != nullptr);
+    for (const char* change :
+         {"seed=2", "platform.nodes[*].nics[*].bandwidth=50Gbps",
+          "platform.nodes[1].nics[2].down=true", "platform.fabric.sharp=true",
+          "launch.ranks[*].env.NCCL_P2P_LEVEL=LOC", "launch.ranks[node=1].env.NCCL_IB_DISABLE=1",
+          "slow-rank: {rank: 3, slowdown: 2}", "skip-collective: {rank: 3, nth: 5}", "steps: 2",
+          "regenerate: {batch: 2}"}) {
+      INFO(name << " " << change);
+      Scenario a = plain, b = ready;
+      const bool assignment = std::string_view(change).find('=') != std::string_view::npos;
+      assignment ? set(a, change) : patch(a, change);
+      assignment ? set(b, change) : patch(b, change);
+      CHECK(run(a).SerializeAsString() == run(b).SerializeAsString());
+    }
+  }
 }
 
 TEST_CASE("an unknown scenario names the nearest one", "[sim][scenario]") {
