@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sweep as a whole: shards, interrupted runs and failed points give the bytes of an undisturbed run."""
-import filecmp, json, os, pathlib, signal, subprocess, sys, tempfile, time, unittest
+import contextlib, json, os, pathlib, re, signal, subprocess, sys, tempfile, time, unittest
 
 PROGRAM = sys.argv.pop(1)
 
@@ -58,6 +58,46 @@ class Sweep(unittest.TestCase):
             run.wait()
         self.sweep("-o", str(out))
         self.assertEqual(self.results("killed"), self.results("whole"))
+
+    def test_children_killed_in_the_middle_lose_nothing(self):
+        self.sweep("-o", str(self.at / "whole"))
+        run = subprocess.Popen([PROGRAM, "sweep", str(self.study), "-o", str(self.at / "orphaned"), "--jobs", "2"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        children, killed = pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children"), set()
+        while run.poll() is None and len(killed) < 3:
+            try:
+                new = set(children.read_text().split()) - killed
+            except OSError:  # it has ended
+                break
+            for child in new:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(child), signal.SIGKILL)
+                    killed.add(child)
+            time.sleep(0.02)
+        self.assertEqual(run.wait(timeout=300), 0)
+        self.assertTrue(killed)
+        # A point that was hit twice is lost, and computed when asked again.
+        self.sweep("-o", str(self.at / "orphaned"))
+        self.assertEqual(self.results("orphaned"), self.results("whole"))
+
+    def test_launchers_tell_the_shard(self):
+        self.sweep("-o", str(self.at / "whole"))
+        recipe = (pathlib.Path(__file__).parents[2] / "docs/studies.md").read_text().split("kind: Job\n")[1].split("```")[0]
+        completions = int(re.search(r"completions: (\d+)", recipe)[1])
+        self.assertIn(f'{{name: JOB_COMPLETIONS, value: "{completions}"}}', recipe)
+        command = re.search(r"command: \[(.*)\]", recipe)[1].split(", ")
+        self.assertEqual(command[:2], ["rehearse", "sweep"])
+        for index, count, n in (("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", 2), ("PMI_RANK", "PMI_SIZE", 2),
+                                ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", 2),
+                                ("JOB_COMPLETION_INDEX", "JOB_COMPLETIONS", completions)):
+            out = self.at / index
+            words = [{"/shared/study.yaml": str(self.study), "/shared/out": str(out)}.get(word, word) for word in command[1:]]
+            for i in range(n):
+                subprocess.run([PROGRAM, *words], env={**os.environ, index: str(i), count: str(n)}, check=True,
+                               capture_output=True, timeout=300)
+            self.assertFalse((out / "results.csv").exists())
+            self.sweep("--merge", "-o", str(out))
+            self.assertEqual(self.results(index), self.results("whole"))
 
     def test_a_point_that_is_there_is_not_computed_again(self):
         out = self.at / "twice"
