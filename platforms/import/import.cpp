@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/document.hpp"
+#include "platforms/import/smi_table.hpp"
 
 namespace rehearse::platforms {
 
@@ -12,8 +13,7 @@ ImportFormat format_of(std::string_view text) {
   // Comments may stand before the root.
   if (head.find("<system") != std::string_view::npos) return ImportFormat::kNcclTopology;
   if (head.find("<graphs") != std::string_view::npos) return ImportFormat::kNcclGraph;
-  if (head.find("GPU0") != std::string_view::npos && head.find(" X ") != std::string_view::npos &&
-      head.find("NCCL INFO") == std::string_view::npos) {
+  if (head.find("NCCL INFO") == std::string_view::npos && has_smi_table(head)) {
     return ImportFormat::kNvidiaSmi;
   }
   return ImportFormat::kUnknown;

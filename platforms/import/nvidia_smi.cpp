@@ -58,7 +58,12 @@ class Building {
       seen.gpu_model = machines.gpu(sheet)->model();
     } else if (most_ > 0) {
       const uint32_t total = switched_ ? most_ : sum_;
-      seen.compute_capability = total >= 18 ? 90 : total >= 12 ? 80 : total >= 5 ? 70 : 86;
+      // Eight links through switches are those of the H800; a V100 has six.
+      const bool reduced = switched_ && total == 8;
+      seen.compute_capability = total >= 18 || reduced ? 90
+                                : total >= 12          ? 80
+                                : total >= 5           ? 70
+                                                       : 86;
       assume(fmt::format("compute capability {} by {} NVLinks per GPU: the table names no GPU",
                          seen.compute_capability, total));
     }

@@ -35,8 +35,38 @@ std::string trim(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
 }
 
-bool is_device(const std::string& word) {
-  return word.starts_with("GPU") && word.size() > 3 && word.find(' ') == std::string::npos;
+bool is_device(std::string_view word) {
+  return word.starts_with("GPU") && word.size() > 3 &&
+         word.find_first_not_of("0123456789", 3) == std::string_view::npos;
+}
+
+// Words between blanks, each with the column (from 0) that it begins at.
+struct Word {
+  std::string text;
+  size_t column = 0;
+};
+std::vector<Word> words_in(const std::string& line) {
+  std::vector<Word> out;
+  for (size_t at = line.find_first_not_of(" \t"); at != std::string::npos;) {
+    const size_t end = std::min(line.find_first_of(" \t", at), line.size());
+    out.push_back({line.substr(at, end - at), at});
+    at = line.find_first_not_of(" \t", end);
+  }
+  return out;
+}
+
+bool names_affinity(const Word& word) { return word.text == "CPU" || word.text == "NUMA"; }
+
+// The line of column names: it begins with a GPU that is not in the row of itself, and all devices
+// are numbered.
+bool is_header(const std::vector<Word>& words) {
+  if (words.empty() || !is_device(words[0].text) || (words.size() > 1 && words[1].text == "X")) {
+    return false;
+  }
+  const auto last = std::find_if(words.begin(), words.end(), names_affinity);
+  return std::all_of(words.begin(), last, [](const Word& word) {
+    return word.text.find_first_of("0123456789") != std::string::npos;
+  });
 }
 
 class Table {
@@ -75,15 +105,17 @@ class Table {
   }
 
  private:
+  // Tabs that went through a terminal are blanks, and nothing but the names of the last columns has
+  // blanks in it.
   void header(const std::string& line) {
-    std::vector<std::string> words;
-    for (const std::string& cell : split(line, '\t')) words.push_back(trim(cell));
-    if (words.size() < 2 || std::none_of(words.begin(), words.end(), is_device)) return;
-    for (size_t i = 1; i < words.size(); ++i) {
-      if (words[i] == "CPU Affinity") affinity_ = i;
-      if (words[i] == "NUMA Affinity") numa_ = i;
-      if (affinity_ == 0 && !words[i].empty()) columns_.push_back(words[i]);
+    const std::vector<Word> words = words_in(line);
+    if (!is_header(words)) return;
+    for (const Word& word : words) {
+      if (names_affinity(word)) break;
+      columns_.push_back(word.text);
     }
+    has_affinity_ = line.find("CPU Affinity") != std::string::npos;
+    has_numa_ = line.find("NUMA Affinity") != std::string::npos;
     if (columns_.size() > kMaxColumns) columns_.clear();
   }
 
@@ -105,30 +137,45 @@ class Table {
                      "known are X, NV#, PIX, PXB, PHB, NODE and SYS");
   }
 
+  // What stands behind the cells: the processors, then the NUMA domain. Either may be empty, which
+  // only tabs can show.
+  int numa_of(std::string_view rest) const {
+    if (!has_numa_) return -1;
+    std::vector<std::string> cells;
+    if (rest.find('\t') != std::string_view::npos) {
+      for (const std::string& cell : split(rest.substr(rest.find('\t') + 1), '\t')) {
+        cells.push_back(trim(cell));
+      }
+    } else {
+      for (const Word& word : words_in(std::string(rest))) cells.push_back(word.text);
+    }
+    const size_t at = has_affinity_ ? 1 : 0;
+    int numa = -1;
+    if (at < cells.size()) {
+      std::from_chars(cells[at].data(), cells[at].data() + cells[at].size(), numa);
+    }
+    return numa < -1 || numa > 63 ? -1 : numa;
+  }
+
   Result<void> body(const std::string& line, size_t number) {
-    const std::vector<std::string> cells = split(line, '\t');
-    const std::string first = trim(cells[0]);
-    if (devices_.size() < columns_.size() && first == columns_[devices_.size()]) {
+    const std::vector<Word> words = words_in(line);
+    if (!words.empty() && devices_.size() < columns_.size() &&
+        words[0].text == columns_[devices_.size()]) {
       SmiDevice device;
-      device.name = first;
-      device.gpu = is_device(first);
+      device.name = words[0].text;
+      device.gpu = is_device(device.name);
       device.place = fmt::format("{}:{}:1", file_.name, number);
-      if (cells.size() <= columns_.size()) {
-        return bad_input(fmt::format("{} cells for {} columns", cells.size() - 1, columns_.size()),
+      if (words.size() <= columns_.size()) {
+        return bad_input(fmt::format("{} cells for {} columns", words.size() - 1, columns_.size()),
                          device.place, "the table was cut; run nvidia-smi topo -m again");
       }
-      size_t column = cells[0].size() + 2;
-      for (size_t i = 0; i < columns_.size(); ++i) {
-        RH_TRY(const SmiCell read,
-               cell(trim(cells[i + 1]), fmt::format("{}:{}:{}", file_.name, number, column)));
+      for (size_t i = 1; i <= columns_.size(); ++i) {
+        RH_TRY(const SmiCell read, cell(words[i].text, fmt::format("{}:{}:{}", file_.name, number,
+                                                                   words[i].column + 1)));
         device.row.push_back(read);
-        column += cells[i + 1].size() + 1;
       }
-      if (numa_ > 0 && numa_ < cells.size()) {
-        const std::string text = trim(cells[numa_]);
-        std::from_chars(text.data(), text.data() + text.size(), device.numa);
-        if (device.numa < -1 || device.numa > 63) device.numa = -1;
-      }
+      const Word& last = words[columns_.size()];
+      device.numa = numa_of(std::string_view(line).substr(last.column + last.text.size()));
       devices_.push_back(std::move(device));
       return {};
     }
@@ -142,12 +189,22 @@ class Table {
 
   const ImportText& file_;
   std::vector<std::string> columns_;
-  size_t affinity_ = 0, numa_ = 0;
+  bool has_affinity_ = false, has_numa_ = false;
   std::vector<SmiDevice> devices_;
   std::map<std::string, std::string> legend_;
 };
 
 }  // namespace
+
+bool has_smi_table(std::string_view text) {
+  bool header = false;
+  for (const std::string& raw : split(text, '\n')) {
+    const std::vector<Word> words = words_in(plain(raw));
+    if (header && words.size() > 1 && is_device(words[0].text) && words[1].text == "X") return true;
+    header = header || is_header(words);
+  }
+  return false;
+}
 
 Result<std::vector<SmiDevice>> read_smi_table(const ImportText& file) { return Table(file).read(); }
 

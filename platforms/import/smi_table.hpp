@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -27,7 +28,11 @@ struct SmiDevice {
   std::string place;
 };
 
-// With or without terminal escape codes; names of NICs from the legend. kBadInput with line and column.
+// Whether `text` holds the names of the columns and the row of the first GPU.
+[[nodiscard]] bool has_smi_table(std::string_view text);
+
+// With or without terminal escape codes, tabs or blanks between the cells, text around the table;
+// names of NICs from the legend. kBadInput with line and column.
 [[nodiscard]] Result<std::vector<SmiDevice>> read_smi_table(const ImportText& file);
 
 }  // namespace rehearse::platforms

@@ -38,6 +38,49 @@ TEST_CASE("a GPU that the user names is taken", "[platforms][import]") {
   CHECK(whole(*imported).nodes(0).gpus(0).model() == "NVIDIA A100 80GB PCIe");
 }
 
+TEST_CASE("a table whose tabs became blanks is the same table", "[platforms][import]") {
+  // As terminals print it, below other output, without the indentation of its first line.
+  const std::string text =
+      "$ nvidia-smi topo -m\n"
+      "GPU0    GPU1    GPU2    GPU3    mlx5_0  mlx5_1  CPU Affinity    NUMA Affinity   GPU NUMA "
+      "ID\n"
+      "GPU0     X      NV12    NV12    NV12    NODE    SYS     0-31            0               "
+      "N/A\n"
+      "GPU1    NV12     X      NV12    NV12    NODE    SYS     0-31            0               "
+      "N/A\n"
+      "GPU2    NV12    NV12     X      NV12    SYS     PXB     32-63           1               "
+      "N/A\n"
+      "GPU3    NV12    NV12    NV12     X      SYS     PXB     32-63           1               "
+      "N/A\n"
+      "mlx5_0  NODE    NODE    SYS     SYS      X      SYS\n"
+      "mlx5_1  SYS     SYS     PXB     PXB     SYS      X\n\n"
+      "Legend:\n\n  X    = Self\n";
+  CHECK(format_of(text) == ImportFormat::kNvidiaSmi);
+  const auto imported = import(text);
+  REQUIRE(imported);
+  const pb::Platform platform = whole(*imported);
+  const pb::Node& node = platform.nodes(0);
+  REQUIRE(node.gpus_size() == 4);
+  CHECK(node.gpus(0).compute_capability() == 80);
+  REQUIRE(node.nics_size() == 2);
+  CHECK(node.nics(1).name() == "mlx5_1");
+  const auto links = Links::build(platform);
+  CHECK(links->distance(GpuRef{0, 2}, 1u) == Links::Distance::kPxb);
+  CHECK(links->distance(GpuRef{0, 0}, 1u) == Links::Distance::kSys);
+}
+
+TEST_CASE("eight links through switches are no V100", "[platforms][import]") {
+  std::string text = "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity\n";
+  for (int a = 0; a < 4; ++a) {
+    text += "GPU" + std::to_string(a);
+    for (int b = 0; b < 4; ++b) text += a == b ? "\t X " : "\tNV8";
+    text += "\t0-31\t0\n";
+  }
+  const auto imported = import(text);
+  REQUIRE(imported);
+  CHECK(whole(*imported).nodes(0).gpus(0).compute_capability() == 90);
+}
+
 TEST_CASE("a table with a strange cell is refused with line and column", "[platforms][import]") {
   std::string text = corpus("nvidia_smi/two-gpus.txt").text;
   text.replace(text.find("PXB"), 3, "QQQ");
