@@ -3,6 +3,7 @@
 #include <random>
 #include <utility>
 
+#include "tests/traces/evidence_samples.hpp"
 #include "tests/traces/import_samples.hpp"
 #include "traces/import/json_scan.hpp"
 #include "traces/import/json_stream.hpp"
@@ -40,6 +41,15 @@ Result<std::string> read_all(const std::string& bytes, const SourceOptions& opti
 }
 
 }  // namespace
+
+TEST_CASE("a byte order mark is no content", "[import][source]") {
+  const auto read = samples::read_bytes(std::string("\xef\xbb\xbf") + samples::kInspector);
+  REQUIRE(read);
+  CHECK(read->format == "inspector");
+  const auto table = samples::read_bytes(std::string("\xef\xbb\xbf") + samples::kTable);
+  REQUIRE(table);
+  CHECK(samples::tables_of(*table).tables(0).nccl_tests_version() == "2.17.8");
+}
 
 TEST_CASE("plain, gzip and zstd give the same bytes", "[import][source]") {
   const std::string text = text_of(3'000'000);

@@ -53,19 +53,24 @@ struct Magic {
   const char* what;
 };
 using namespace std::string_view_literals;
-constexpr std::array<Magic, 9> kMagics = {{{"SQLite format 3"sv, "a SQLite database"},
-                                           {"\x7f"
-                                            "ELF"sv,
-                                            "a program (ELF)"},
-                                           {"PK\x03\x04"sv, "a zip archive"},
-                                           {"\x89PNG"sv, "a PNG image"},
-                                           {"%PDF"sv, "a PDF document"},
-                                           {"BZh"sv, "a bzip2 archive"},
-                                           {"\xfd"
-                                            "7zXZ"sv,
-                                            "an xz archive"},
-                                           {"\x80\x02"sv, "a Python pickle"},
-                                           {"\x80\x04"sv, "a Python pickle"}}};
+constexpr std::array<Magic, 13> kMagics = {
+    {{"SQLite format 3"sv, "a SQLite database"},
+     {"\x7f"
+      "ELF"sv,
+      "a program (ELF)"},
+     {"PK\x03\x04"sv, "a zip archive"},
+     {"\x89PNG"sv, "a PNG image"},
+     {"%PDF"sv, "a PDF document"},
+     {"BZh"sv, "a bzip2 archive"},
+     {"\xfd"
+      "7zXZ"sv,
+      "an xz archive"},
+     {"\x1f\x8b"sv, "gzip inside gzip or zstd: unpack it once"},
+     {"\x28\xb5\x2f\xfd"sv, "zstd inside gzip or zstd: unpack it once"},
+     {"\xff\xfe"sv, "text in UTF-16: convert it (iconv -f UTF-16 -t UTF-8)"},
+     {"\xfe\xff"sv, "text in UTF-16: convert it (iconv -f UTF-16 -t UTF-8)"},
+     {"\x80\x02"sv, "a Python pickle"},
+     {"\x80\x04"sv, "a Python pickle"}}};
 
 // The first keys of a JSON object, as far as they can be seen without parsing.
 std::string first_keys(std::string_view head) {

@@ -162,6 +162,11 @@ Result<void> Source::Impl::begin(std::unique_ptr<ByteReader> bytes) {
     filled += *n;
   }
   head.resize(filled);
+  // A byte order mark is no content; offsets still count it.
+  if (head.starts_with("\xef\xbb\xbf")) {
+    head.erase(0, 3);
+    given = 3;
+  }
   return {};
 }
 

@@ -2,7 +2,8 @@
 // Input bytes as a stream of bounded memory: plain, gzip (any number of members) or zstd, told
 // apart by content, never by name. Compressed inputs are decompressed on a second thread a few
 // blocks ahead of the reader; limits on size and on the ratio of decompression stop bombs. Every
-// offset is one of the uncompressed bytes. One reader at a time.
+// offset is one of the uncompressed bytes. A byte order mark of UTF-8 is left out. One reader at a
+// time.
 #pragma once
 
 #include <cstdint>
