@@ -143,6 +143,84 @@ TEST_CASE("a row that was cut is a finding, not a number", "[evidence][nccl-test
   CHECK(read.findings.count("nccl-tests-row-incomplete") == 1);
 }
 
+TEST_CASE("halves on lines of their own are found behind prefixes", "[evidence][nccl-tests]") {
+  for (const std::string prefix : {"[0] ", "node-1: ", "[rank0]:"}) {
+    std::string text;
+    for (const char* line :
+         {"#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong",
+          "   64  16  float sum -1", "a-1:7:7 [0] NCCL INFO 64 Bytes -> Algo 0 proto 1 time 54.7",
+          "   12.5  1.0  1.0  0", "a-1:7:7 [0] NCCL INFO 64 Bytes -> Algo 0 proto 1 time 54.7",
+          "   13.5  0.9  0.9  0"}) {
+      text += prefix + line + "\n";
+    }
+    INFO(prefix);
+    const pb::MeasuredTable t = only_table(text, "all_reduce.txt");
+    REQUIRE(t.rows_size() == 1);
+    CHECK(t.rows(0).out_of_place().time_us() == 12.5);
+    CHECK(t.rows(0).in_place().time_us() == 13.5);
+  }
+  const pb::MeasuredTable glued = only_table(
+      "[0] #  size  count  type  redop  root  time  algbw  busbw #wrong\n"
+      "[0]    64  16  float sum -1[0] a-1:7:7 [0] NCCL INFO 64 Bytes -> Algo 0 proto 1 time 54.7\n"
+      "[0]    12.5  1.0  1.0  0\n",
+      "all_reduce.txt");
+  REQUIRE(glued.rows_size() == 1);
+  CHECK(glued.rows(0).out_of_place().time_us() == 12.5);
+}
+
+TEST_CASE("halves are found behind times per iteration", "[evidence][nccl-tests]") {
+  const pb::MeasuredTable t = only_table(
+      "# size count type redop root time algbw busbw #wrong i_min i_max i_p99 i_cv% time algbw "
+      "busbw "
+      "#wrong i_min i_max i_p99 i_cv%  timestamp\n"
+      " 1048576 131072 float none -1 20.10 52.17 26.08 0 19.80 21.90 21.90 2.51 19.90 52.69 26.35 "
+      "0 "
+      "19.70 20.90 20.90 1.20 2026-01-02 03:04:05\n",
+      "all_gather.txt");
+  REQUIRE(t.rows_size() == 1);
+  CHECK(t.rows(0).out_of_place().time_us() == 20.10);
+  CHECK(t.rows(0).in_place().time_us() == 19.90);
+  CHECK(t.rows(0).in_place().busbw() == 26.35);
+}
+
+TEST_CASE("a half below the second time is the one in place", "[evidence][nccl-tests]") {
+  const pb::MeasuredTable t = only_table(
+      "#    size   count    type   redop    root     time   algbw   busbw #wrong     time   algbw  "
+      " "
+      "busbw #wrong\n"
+      "  1048576  262144   float     sum      -1                                     27.49   38.15 "
+      "  "
+      "66.76      0\n",
+      "run.txt");
+  REQUIRE(t.rows_size() == 1);
+  CHECK_FALSE(t.rows(0).has_out_of_place());
+  CHECK(t.rows(0).in_place().time_us() == 27.49);
+  CHECK(t.collective() == "all_reduce");
+  CHECK(t.gpus() == 8);
+}
+
+TEST_CASE("processes that do not know of each other are not one measurement",
+          "[evidence][nccl-tests]") {
+  const auto read = must_read(
+      "$ mpirun -np 2 build/all_reduce_perf_mpi -g 1\n"
+      "# nThread 1 nGpus 1 minBytes 64 maxBytes 64 step: 2(factor) warmup iters: 5 iters: 20\n"
+      "# Using devices\n"
+      "# nThread 1 nGpus 1 minBytes 64 maxBytes 64 step: 2(factor) warmup iters: 5 iters: 20\n"
+      "# Using devices\n"
+      "#   Rank  0 Pid   1320 on node-b device  0 [0x00] Tesla V100-SXM2-16GB\n"
+      "#   Rank  0 Pid   2066 on node-a device  0 [0x00] Tesla V100-SXM2-16GB\n"
+      "#  size  count  type  redop  time  algbw  busbw  error\n"
+      "     64     16  float   sum   3.3   0.02   0.00  0e+00\n"
+      "     64     16  float   sum   3.4   0.02   0.00  0e+00\n",
+      "run.txt");
+  const auto tables = tables_of(read);
+  REQUIRE(tables.tables_size() == 1);
+  CHECK(tables.tables(0).collective() == "all_reduce");
+  CHECK(tables.tables(0).gpus() == 1);
+  CHECK(tables.tables(0).rows_size() == 2);
+  CHECK(read.findings.count("nccl-tests-not-joined") == 1);
+}
+
 TEST_CASE("figures as CSV are the same tables", "[evidence][nccl-tests]") {
   const auto read = must_read(
       "table_id,collective,hardware,nodes,gpus,bytes,time_us_oop,algbw_oop,busbw_oop,wrong_oop,"

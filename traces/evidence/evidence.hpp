@@ -24,6 +24,11 @@ namespace rehearse::traces {
 // "" when columns are of one length and indices point at something, else what is wrong.
 [[nodiscard]] std::string complaint_about(const pb::Evidence& evidence);
 
+// The half of a row to go by: out of place, or in place where only that was measured.
+[[nodiscard]] inline const pb::MeasuredHalf& measured_half(const pb::MeasuredRow& row) {
+  return row.has_out_of_place() ? row.out_of_place() : row.in_place();
+}
+
 // Records of NCCL Inspector in one message; a longer file gives several.
 constexpr int kInspectorRecordsPerMessage = 65'536;
 // Entries of a flight recorder that are kept; PyTorch's own ring holds 2,000 by default.

@@ -90,6 +90,7 @@ constexpr std::array<Row, 6> kProtocols = {{{"0", "LL"},
 std::string collective_name(std::string_view text) {
   std::string key = folded(text);
   if (key.starts_with("nccl")) key.erase(0, 4);
+  if (key.ends_with("perfmpi")) key.erase(key.size() - 3);  // "all_reduce_perf_mpi"
   if (key.ends_with("perf")) key.erase(key.size() - 4);
   return find(kCollectiveNames, key);
 }

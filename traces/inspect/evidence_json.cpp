@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "traces/evidence/evidence.hpp"
 #include "traces/inspect/evidence_view.hpp"
 #include "traces/model/utf8.hpp"
 
@@ -114,7 +115,7 @@ Json json_of(const pb::MeasuredTables& tables) {
   Json out = Json::array();
   for (const pb::MeasuredTable& t : tables.tables()) {
     double peak = 0;
-    for (const pb::MeasuredRow& row : t.rows()) peak = std::max(peak, row.out_of_place().busbw());
+    for (const pb::MeasuredRow& row : t.rows()) peak = std::max(peak, measured_half(row).busbw());
     out.push_back({{"id", to_utf8(t.id())},
                    {"collective", t.collective()},
                    {"collective_from", t.collective_from()},

@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "traces/evidence/evidence.hpp"
 #include "traces/inspect/evidence_view.hpp"
 #include "traces/inspect/text_table.hpp"
 
@@ -70,7 +71,7 @@ std::string tables_text(const pb::Evidence& evidence, int width) {
     double peak = 0;
     uint64_t least = UINT64_MAX, most = 0;
     for (const pb::MeasuredRow& row : t.rows()) {
-      peak = std::max(peak, row.out_of_place().busbw());
+      peak = std::max(peak, measured_half(row).busbw());
       least = std::min(least, row.bytes());
       most = std::max(most, row.bytes());
     }

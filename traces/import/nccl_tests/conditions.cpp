@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "traces/evidence/evidence.hpp"
 #include "traces/evidence/names.hpp"
 
 namespace rehearse::traces::nccl_tests {
@@ -19,9 +20,10 @@ namespace {
 double bus_factor(const pb::MeasuredTable& table) {
   double best = 0, factor = 0;
   for (const pb::MeasuredRow& row : table.rows()) {
-    if (row.out_of_place().algbw() <= best) continue;
-    best = row.out_of_place().algbw();
-    factor = row.out_of_place().busbw() / best;
+    const pb::MeasuredHalf& half = measured_half(row);
+    if (half.algbw() <= best) continue;
+    best = half.algbw();
+    factor = half.busbw() / best;
   }
   return best >= 5 ? factor : 0;
 }

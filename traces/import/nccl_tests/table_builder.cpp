@@ -14,27 +14,47 @@
 namespace rehearse::traces::nccl_tests {
 namespace {
 
-// Bytes of one "[1,0]<stdout>:" that mpirun put at the front of `text`, 0 without.
+// Bytes of one "[1,0]<stdout>:" or "[3]" that mpirun put at the front of `text`, 0 without.
 size_t tag_length(std::string_view text) {
-  Scan scan(text);
-  if (!text.starts_with("[") || !scan.literal("[") || !scan.natural() || !scan.literal(",") ||
-      !scan.natural() || !scan.literal("]<std") || !scan.after(">:")) {
-    return 0;
+  const size_t close = text.starts_with("[") ? text.find(']') : std::string_view::npos;
+  if (close == std::string_view::npos || close > 80) return 0;
+  if (close > 1 && text.find_first_not_of("0123456789", 1) == close) {
+    return close + (text.substr(close).starts_with("]:") ? 2 : 1);
   }
-  return text.size() - scan.rest().size();
+  if (!text.substr(close).starts_with("]<std")) return 0;
+  const size_t end = text.find(">:", close);
+  return end == std::string_view::npos || end - close > 10 ? 0 : end + 2;
 }
 
+// Blanks in the place of tags, so that columns stay where they were.
 std::string without_tags(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
-    if (const size_t length = text[i] == '[' ? tag_length(text.substr(i)) : 0; length > 0) {
-      out += ' ';
+    const size_t length = text[i] == '[' ? tag_length(text.substr(i)) : 0;
+    if (length > 0) {
+      out.append(length, ' ');
       i += length;
     } else {
       out += text[i++];
     }
   }
   return out;
+}
+
+// Where the comment of a line begins that has something before it: only what nccl-tests writes there
+// counts, "#" stands in other output too.
+size_t comment_behind(std::string_view text) {
+  constexpr std::array<std::string_view, 9> kStarts = {
+      "nThread ",      "Rank ",       "Using devices",     "size ",       "nccl-tests version ",
+      "Collective te", "Avg bus ban", "Out of bounds val", "out-of-place"};
+  for (size_t at = text.find('#'); at != std::string_view::npos; at = text.find('#', at + 1)) {
+    const std::string_view body = trimmed(text.substr(at + 1));
+    if (std::any_of(kStarts.begin(), kStarts.end(),
+                    [&](std::string_view start) { return body.starts_with(start); })) {
+      return at;
+    }
+  }
+  return std::string_view::npos;
 }
 
 std::vector<std::string_view> words_of(std::string_view text) {
@@ -173,7 +193,26 @@ void TableBuilder::marker(std::string_view text) {
   table.set_options(others);
 }
 
-TableBuilder::Said TableBuilder::comment(std::string_view text) {
+// "# size count type redop root time algbw busbw #wrong i_min time algbw busbw #wrong i_min"
+void TableBuilder::read_header(std::string_view text, size_t column) {
+  Run& current = run();
+  current.header_seen = true;
+  current.redop_column = text.find("redop") != std::string_view::npos;
+  current.root_column = text.find("root") != std::string_view::npos;
+  current.half_cells = 4;
+  current.in_place_at = 0;
+  const std::vector<std::string_view> words = words_of(text);
+  std::vector<size_t> times;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "time" || words[i] == "cputime") times.push_back(i);
+  }
+  if (times.size() != 2 || times[1] - times[0] < 4) return;
+  const std::string_view second = words[times[1]];
+  current.half_cells = times[1] - times[0];
+  current.in_place_at = column + static_cast<size_t>(second.data() - text.data()) + second.size();
+}
+
+TableBuilder::Said TableBuilder::comment(std::string_view text, size_t column, uint64_t line) {
   Said said;
   const std::string_view body =
       trimmed(text.substr(std::min(text.find_first_not_of('#'), text.size())));
@@ -196,23 +235,25 @@ TableBuilder::Said TableBuilder::comment(std::string_view text) {
       run().table.set_collective_from("said");
     }
   } else if (body.starts_with("nThread ")) {
+    // Processes that do not know of each other print the same line one after another.
+    const bool again = !runs_.empty() && runs_.back().configuration == body &&
+                       runs_.back().table.devices().empty() && runs_.back().table.rows().empty();
+    if (again) return said;
     if (runs_.empty() || runs_.back().configured || runs_.back().table.rows_size() > 0) {
       begin_run();
     }
     runs_.back().configured = true;
+    runs_.back().configuration = body;
     read_configuration(body);
   } else if (body.starts_with("Rank ")) {
     said.device = device_in(body);
-    if (said.device) *run().table.add_devices() = *said.device;
+    if (said.device) add_device(*said.device, line);
   } else if (scan.literal("Avg bus bandwidth")) {
     close_row();
     scan.literal(":");
     if (const auto average = scan.number()) run().table.set_average_busbw(*average);
   } else if (body.starts_with("size ") && body.find("algbw") != std::string_view::npos) {
-    Run& current = run();
-    current.header_seen = true;
-    current.redop_column = body.find("redop") != std::string_view::npos;
-    current.root_column = body.find("root") != std::string_view::npos;
+    read_header(text, column);
   } else if (!body.empty() && body.front() != '(') {
     close_row();
   }
@@ -224,28 +265,65 @@ bool TableBuilder::continues_row(const std::vector<std::string_view>& words) con
          std::all_of(words.begin(), words.end(), is_value);
 }
 
+void TableBuilder::add_device(const pb::MeasuredDevice& device, uint64_t line) {
+  Run& current = run();
+  const auto& known = current.table.devices();
+  const bool twice = std::any_of(known.begin(), known.end(), [&](const pb::MeasuredDevice& other) {
+    return other.rank() == device.rank();
+  });
+  if (!twice) {
+    *current.table.add_devices() = device;
+  } else if (current.twice_line == 0) {
+    current.twice_line = line;
+  }
+}
+
 TableBuilder::Said TableBuilder::add(std::string_view line_text, uint64_t line) {
-  const std::string clean = without_tags(line_text);
+  std::string clean = without_tags(line_text);
+  if (!prefix_.empty() && clean.starts_with(prefix_)) {
+    clean.replace(0, prefix_.size(), prefix_.size(), ' ');
+  }
   const std::string_view text = trimmed(clean);
   if (text.empty()) return {};
-  if (text.front() == '#') return comment(text);
+  const auto column_of = [&](std::string_view part) {
+    return static_cast<size_t>(part.data() - clean.data());
+  };
+  if (text.front() == '#') return comment(text, column_of(text), line);
+  if (const size_t at = comment_behind(text); at != std::string_view::npos) {
+    const std::string_view behind = text.substr(at);
+    Said said = comment(behind, column_of(behind), line);
+    prefix_ = clean.substr(0, column_of(behind));
+    return said;
+  }
   const std::vector<std::string_view> words = words_of(text);
-  if (words.size() >= 3 && natural(words[0]) && natural(words[1]) && is_dtype(words[2])) {
+  // Behind other words, a row is one only below a header and when it is whole.
+  size_t first = 0;
+  const auto is_row = [&](size_t i) {
+    return i + 3 <= words.size() && natural(words[i]) && natural(words[i + 1]) &&
+           is_dtype(words[i + 2]) &&
+           (i == 0 || (!runs_.empty() && runs_.back().header_seen && i + 7 <= words.size()));
+  };
+  while (first + 3 <= words.size() && !is_row(first)) ++first;
+  if (is_row(first)) {
     close_row();
     (void)run();
     open_ = OpenRow{};
     open_->line = line;
-    open_->row.set_bytes(*natural(words[0]));
-    open_->row.set_count(*natural(words[1]));
-    open_->row.set_dtype(std::string(words[2]));
+    open_->row.set_bytes(*natural(words[first]));
+    open_->row.set_count(*natural(words[first + 1]));
+    open_->row.set_dtype(std::string(words[first + 2]));
     open_->row.set_root(-1);
-    open_->rest.assign(words.begin() + 3, words.end());
+    for (size_t i = first + 3; i < words.size(); ++i) {
+      open_->rest.emplace_back(words[i]);
+      open_->ends.push_back(column_of(words[i]) + words[i].size());
+    }
   } else if (continues_row(words)) {
     open_->rest.insert(open_->rest.end(), words.begin(), words.end());
+    open_->ends.resize(open_->rest.size(), 0);
   } else {
     for (const std::string_view word : words) {
       const std::string_view name = word.substr(word.rfind('/') + 1);
-      if (!name.ends_with("_perf")) continue;
+      if (!name.ends_with("_perf") && !name.ends_with("_perf_mpi")) continue;
       if (std::string known = collective_name(name); !known.empty()) next_collective_ = known;
     }
   }
@@ -276,15 +354,22 @@ void TableBuilder::close_row() {
     if (row.rest.size() < first + 4) return std::nullopt;
     return half_of(std::span(row.rest).subspan(first, 4));
   };
-  const auto out_of_place = half(at);
-  if (!out_of_place) {
+  const auto measured = half(at);
+  if (!measured) {
     if (incomplete_++ == 0) incomplete_line_ = row.line;
     return;
   }
-  *row.row.mutable_out_of_place() = *out_of_place;
-  if (const auto in_place = half(at + 4)) {
+  // A row with one half has blanks in the place of the other.
+  const bool one = row.rest.size() < at + current.half_cells + 4;
+  if (one && current.in_place_at > 0 && row.ends[at] + 4 > current.in_place_at) {
+    *row.row.mutable_in_place() = *measured;
+    *runs_.back().table.add_rows() = std::move(row.row);
+    return;
+  }
+  *row.row.mutable_out_of_place() = *measured;
+  if (const auto in_place = half(at + current.half_cells)) {
     *row.row.mutable_in_place() = *in_place;
-  } else if (row.rest.size() > at + 4) {
+  } else if (row.rest.size() > at + current.half_cells) {
     if (halves_lost_++ == 0) half_line_ = row.line;
   }
   *runs_.back().table.add_rows() = std::move(row.row);
@@ -301,6 +386,13 @@ std::vector<Run> TableBuilder::finish(Findings& findings, const std::string& fil
     findings.add("nccl-tests-half-incomplete", Severity::kWarning,
                  fmt::format("{}: line {}", file, half_line_),
                  "in-place halves that are cut or N/A are not used", halves_lost_);
+  }
+  for (const Run& each : runs_) {
+    if (each.twice_line == 0) continue;
+    findings.add("nccl-tests-not-joined", Severity::kWarning,
+                 fmt::format("{}: line {}", file, each.twice_line),
+                 "a rank is listed twice: the processes ran side by side, each alone; build "
+                 "nccl-tests with MPI=1");
   }
   std::vector<Run> out = std::move(runs_);
   *this = TableBuilder();

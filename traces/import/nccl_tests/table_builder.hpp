@@ -2,7 +2,8 @@
 // The output of nccl-tests as tables. Takes what is left of each line when NCCL's own messages are
 // cut out, so that a row whose halves stand on several lines is put together again. Old and new
 // layouts: with and without redop and root, with one or two halves, "error" or "#wrong" as the last
-// column, N/A for what was not checked, blank redop, no header at all.
+// column, N/A for what was not checked, blank redop, no header at all. Launchers put names, ranks
+// and times before each line: header and rows are found behind them.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,12 @@ struct Run {
   pb::MeasuredTable table;
   uint32_t number = 0;  // of the run in the file, from 1
   bool redop_column = false, root_column = false, header_seen = false;
+  // Cells from the time of one half to that of the other: 4, more with times per iteration.
+  size_t half_cells = 4;
+  size_t in_place_at = 0;   // column of the line where the time of the in-place half ends, 0: none
   bool configured = false;  // saw "# nThread"
+  std::string configuration;  // that line
+  uint64_t twice_line = 0;    // first line that gave a rank a second time, 0: none
 };
 
 class TableBuilder {
@@ -42,10 +48,13 @@ class TableBuilder {
   struct OpenRow {
     pb::MeasuredRow row;
     std::vector<std::string> rest;  // behind the type
+    std::vector<size_t> ends;       // columns of the line where they end, 0: of a later line
     uint64_t line = 0;
   };
-  Said comment(std::string_view text);
+  Said comment(std::string_view text, size_t column, uint64_t line);
+  void read_header(std::string_view text, size_t column);
   void marker(std::string_view text);
+  void add_device(const pb::MeasuredDevice& device, uint64_t line);
   Run& begin_run();
   Run& run();
   void close_row();
@@ -56,6 +65,7 @@ class TableBuilder {
   std::optional<OpenRow> open_;
   std::string next_collective_;  // of a command line that was printed before the run
   std::string version_;
+  std::string prefix_;  // what a launcher put before the last comment
   uint64_t incomplete_ = 0, incomplete_line_ = 0, halves_lost_ = 0, half_line_ = 0;
 };
 
