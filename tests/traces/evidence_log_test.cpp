@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL logs: what single lines say, and to which communicator they belong.
+#include <fmt/format.h>
+
 #include "tests/traces/evidence_samples.hpp"
 #include "traces/import/nccl_log/log_facts.hpp"
 #include "traces/import/nccl_log/log_line.hpp"
@@ -127,11 +129,145 @@ TEST_CASE("a message that is glued to other text begins at a known host", "[evid
   CHECK(two.messages[1].device == -1);
 }
 
+TEST_CASE("the function that newer versions warn from is no hindrance", "[evidence][nccl-log]") {
+  nccl_log::Hosts hosts;
+  const auto line = nccl_log::split_line(
+      "[2026-02-03 10:22:33] a:1:2 [3] transport/net.cc:512 (sendConnect) NCCL WARN closed", hosts);
+  REQUIRE(line.messages.size() == 1);
+  CHECK(line.messages[0].level == nccl_log::Level::kWarn);
+  CHECK(line.messages[0].device == 3);
+  CHECK(line.messages[0].place == "transport/net.cc:512");
+  CHECK(line.messages[0].time == "2026-02-03 10:22:33");
+}
+
 TEST_CASE("launcher prefixes do not hide a message", "[evidence][nccl-log]") {
   CHECK(nccl_log::without_launcher_prefix("12: a:1:2 [0] NCCL INFO x") == "a:1:2 [0] NCCL INFO x");
   CHECK(nccl_log::without_launcher_prefix("[1,0]<stdout>:# nThread 1") == "# nThread 1");
   CHECK(nccl_log::without_launcher_prefix("[2024-08-13 10:22:33] a:1:2") ==
         "[2024-08-13 10:22:33] a:1:2");
+}
+
+TEST_CASE("what launchers of many kinds put before lines does not hide them", "[evidence]") {
+  const std::vector<std::string> prefixes = {"[1,mpirank:0,algo-1]<stdout>:",
+                                             "[prterun-node-4711@1,0]<stdout>: ",
+                                             "[0]<stderr>:",
+                                             "node-1: ",
+                                             "[0] ",
+                                             "[rank0]:",
+                                             "[default0]:",
+                                             "(Worker pid=313, ip=10.0.0.7) ",
+                                             "web-1  | ",
+                                             "\x1b[36m(Worker pid=313)\x1b[0m ",
+                                             "I0927 12:07:22.643 1012 run.cc:5] "};
+  for (const std::string& prefix : prefixes) {
+    std::string text;
+    for (const char* line :
+         {"# nThread 1 nGpus 1 minBytes 1048576 maxBytes 2097152 step: 2(factor) warmup iters: 5",
+          "#  Rank  0 Group  0 Pid    313 on   node-a device  0 [0000:18:00] NVIDIA A40",
+          "#  Rank  1 Group  0 Pid    213 on   node-b device  0 [0000:18:00] NVIDIA A40",
+          "NCCL version 2.19.3+cuda12.3",
+          "node-a:313:320 [0] NCCL INFO comm 0x5 rank 0 nranks 2 cudaDev 0 busId 1 commId 0x9 - "
+          "Init START",
+          "#       size         count      type   redop    root     time   algbw   busbw #wrong",
+          "     1048576        262144     float     sum      -1    120.1    8.73    8.73      0",
+          "     2097152        524288     float     sum      -1    210.1    9.98    9.98      0",
+          "# Avg bus bandwidth    : 9.355"}) {
+      text += prefix + line + "\n";
+    }
+    INFO(prefix);
+    const auto read = must_read(text, "all_reduce.log");
+    const auto log = log_of(read);
+    REQUIRE(log.communicators_size() == 1);
+    CHECK(log.processes(0).host() == "node-a");
+    CHECK(log.communicators(0).nccl_version() == "2.19.3");
+    const auto tables = samples::tables_of(read);
+    REQUIRE(tables.tables_size() == 1);
+    CHECK(tables.tables(0).gpus() == 2);
+    CHECK(tables.tables(0).nodes() == 2);
+    CHECK(tables.tables(0).rows_size() == 2);
+    CHECK(tables.tables(0).average_busbw() == 9.355);
+  }
+}
+
+TEST_CASE("AMD's library names the communicator at the end of its lines", "[evidence][nccl-log]") {
+  const char* text =
+      R"(a:1:9 [0] NCCL INFO comm 0x5 rank 0 nranks 2 cudaDev 0 busId c1000 commId 0x77 - Init START
+a:1:9 [0] NCCL INFO comm 0x6 rank 0 nranks 4 cudaDev 0 busId c1000 commId 0x88 - Init START
+a:1:9 [0] NCCL INFO Channel 00/0 : 0[c1000] -> 1[c6000] via P2P/IPC comm 0x5 nRanks 02
+a:1:9 [0] NCCL INFO Channel 01/0 : 0[c1000] -> 1[c6000] [send] via NET/Socket/1 comm 0x5 nRanks 02
+a:1:9 [0] NCCL INFO Ring 00 : 1 -> 0 -> 1 comm 0x5 nRanks 02 busId c1000
+a:1:9 [0] NCCL INFO Trees [0] 1/-1/-1->0->-1 [1] 1/-1/-1->0->-1 comm 0x5 nRanks 02 busId c1000
+a:1:9 [0] NCCL INFO Channel 00/0 : 0[c1000] -> 3[c6000] via P2P/direct pointer comm 0x6 nRanks 04
+)";
+  const pb::NcclLog log = log_of(must_read(text));
+  CHECK(log.unused_lines() == 0);
+  REQUIRE(log.communicators_size() == 2);
+  const pb::NcclCommunicator& two = log.communicators(0);
+  REQUIRE(two.connections_size() == 2);
+  CHECK(two.connections(0).via() == "P2P/IPC");
+  CHECK(two.connections(1).via() == "NET/Socket/1");
+  CHECK(two.hops_size() == 1);
+  CHECK(two.trees_size() == 2);
+  REQUIRE(log.communicators(1).connections_size() == 1);
+  CHECK(log.communicators(1).connections(0).to() == 3);
+}
+
+TEST_CASE("parts of a split are told apart by color", "[evidence][nccl-log]") {
+  std::string text;
+  for (int rank = 0; rank < 4; ++rank) {
+    text += fmt::format(
+        "h:{0}:{0} [0] NCCL INFO comm 0x5 rank {1} nranks 4 cudaDev {1} busId 1 "
+        "commId 0x9 - Init START\n",
+        rank + 10, rank);
+  }
+  // Ranks 0 and 2, 1 and 3; the second part comes between.
+  for (const int rank : {0, 1, 2, 3}) {
+    text += fmt::format(
+        "h:{0}:{0} [0] NCCL INFO ncclCommSplit comm 0x6 rank {1} nranks 2 cudaDev {2} "
+        "nvmlDev {2} busId 1 parent 0x5 splitCount 1 color {3} key 0- Init START\n",
+        rank + 10, rank / 2, rank, rank % 2);
+  }
+  const pb::NcclLog log = log_of(must_read(text));
+  REQUIRE(log.communicators_size() == 3);
+  for (int part = 0; part < 2; ++part) {
+    const pb::NcclCommunicator& two = log.communicators(1 + part);
+    REQUIRE(two.ranks_size() == 2);
+    CHECK(two.ranks(0).device() == part);
+    CHECK(two.ranks(1).device() == part + 2);
+  }
+}
+
+TEST_CASE("hosts that were blotted out are hosts", "[evidence][nccl-log]") {
+  const char* text =
+      R"(<my_node>:919:1150 [0] NCCL INFO NET/IB : No device found.
+<my_node>:919:1150 [0] NCCL INFO comm 0x5 rank 8 nranks 16 cudaDev 0 busId 1 commId 0x9 - Init START
+*****:926:1151 [7] NCCL INFO comm 0x6 rank 15 nranks 16 cudaDev 7 busId 2 commId 0x9 - Init START
+)";
+  const pb::NcclLog log = log_of(must_read(text));
+  REQUIRE(log.processes_size() == 2);
+  CHECK(log.processes(0).host() == "<my_node>");
+  CHECK(log.processes(0).ib_no_device());
+  CHECK(log.processes(1).host() == "*****");
+  REQUIRE(log.communicators_size() == 1);
+  CHECK(log.communicators(0).ranks_size() == 2);
+}
+
+TEST_CASE("trees with their way down are read by their way up", "[evidence][nccl-log]") {
+  const auto hops = nccl_log::trees_in(
+      "Trees [0] 1/-1/-1->0->-1|-1->0->1/-1/-1 [1] -1/-1/-1->0->1|1->0->-1/-1/-1", "Trees ");
+  REQUIRE(hops.size() == 2);
+  CHECK(hops[0].up() == -1);
+  CHECK(hops[0].down_size() == 1);
+  CHECK(hops[1].channel() == 1);
+  CHECK(hops[1].up() == 1);
+}
+
+TEST_CASE("sentences about versions are no banner", "[evidence][nccl-log]") {
+  using nccl_log::version_in;
+  CHECK(version_in("(Worker pid=7) NCCL version 2.21.5+cuda12.4")->first == "2.21.5");
+  CHECK(version_in("rank0: RCCL version 2.20.5+hip6.2 HEAD:abc")->first == "2.20.5");
+  CHECK_FALSE(version_in("this needs NCCL version 2.10 or newer"));
+  CHECK_FALSE(version_in("MY_NCCL version 2.10+cuda11"));
 }
 
 TEST_CASE("logs without Init START give what a thread said to its Init COMPLETE",

@@ -87,6 +87,15 @@ size_t LogBuilder::group_of(const std::string& comm_id, int ranks_total, int ran
   return groups_.size() - 1;
 }
 
+// Since 2.26 the parts of a split have no commId: their parent, its count of splits and the color
+// name them alike in all processes.
+std::string LogBuilder::id_of(const CommLine& line, uint32_t process) const {
+  const auto parent = by_pointer_.find({process, line.parent});
+  if (!line.comm_id.empty() || line.color < 0 || parent == by_pointer_.end()) return line.comm_id;
+  return fmt::format("{} split {} color {}", groups_[parent->second.group].facts.id(),
+                     std::max(line.split, 0), line.color);
+}
+
 LogBuilder::Binding LogBuilder::bind(const CommLine& line, uint32_t process) {
   const auto pointed = by_pointer_.find({process, line.comm});
   const bool again = line.what == CommLine::What::kStart;
@@ -95,7 +104,7 @@ LogBuilder::Binding LogBuilder::bind(const CommLine& line, uint32_t process) {
     if (line.comm_id.empty() || facts.id() == line.comm_id) return pointed->second;
   }
   Binding binding;
-  binding.group = group_of(line.comm_id, line.ranks_total, line.rank, process);
+  binding.group = group_of(id_of(line, process), line.ranks_total, line.rank, process);
   Group& group = groups_[binding.group];
   const auto [it, fresh] = group.rank_index.try_emplace(line.rank, group.facts.ranks_size());
   if (fresh) {
@@ -241,14 +250,17 @@ void LogBuilder::add(const Message& message, uint64_t line) {
     return;
   }
   if (message.level == Level::kTrace) return unused();
-  const std::string_view text = message.text;
-  if (const auto comm = comm_line_in(text)) return comm_line(*comm, message, process);
-  if (const auto call = call_in(text)) return call_line(*call, message, process);
-  if (process_fact(text, process)) return;
-  if (!could_be_group_fact(text)) return unused();
+  if (const auto comm = comm_line_in(message.text)) return comm_line(*comm, message, process);
+  if (const auto call = call_in(message.text)) return call_line(*call, message, process);
+  if (process_fact(message.text, process)) return;
+  if (!could_be_group_fact(message.text)) return unused();
+  const auto [text, comm] = without_comm(message.text);
   const bool is_choice = text.find(" Bytes -> ") != std::string_view::npos;
-  const Binding* binding = current(process, message);
-  const bool wait = !saw_start_ && !is_choice && !initialising_.contains({process, message.thread});
+  const auto pointed = by_pointer_.find({process, comm});
+  const bool named = !comm.empty() && pointed != by_pointer_.end();
+  const Binding* binding = named ? &pointed->second : current(process, message);
+  const bool wait =
+      !named && !saw_start_ && !is_choice && !initialising_.contains({process, message.thread});
   if (binding == nullptr || wait) {
     if (waiting_total_ >= kMaxWaiting) {
       odd("nccl-lines-unplaced", line,

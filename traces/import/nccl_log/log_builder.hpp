@@ -5,8 +5,9 @@
 //   - else the one that its thread is initialising (between Init START and COMPLETE);
 //   - else the latest one of its device in its process.
 // Logs before 2.18 have no Init START: there the messages of a thread wait for its Init COMPLETE.
-// Communicators of different processes are one when their commId is one; without commId, when they
-// have the same size in the same run and no rank twice.
+// Communicators of different processes are one when their commId is one, or when they are the part
+// of one color of the same split; without either, when they have the same size in the same run and
+// no rank twice.
 #pragma once
 
 #include <deque>
@@ -65,6 +66,7 @@ class LogBuilder {
   uint32_t process_of(const Message& message);
   void comm_line(const CommLine& line, const Message& message, uint32_t process);
   void call_line(const CallLine& line, const Message& message, uint32_t process);
+  [[nodiscard]] std::string id_of(const CommLine& line, uint32_t process) const;
   [[nodiscard]] Binding bind(const CommLine& line, uint32_t process);
   [[nodiscard]] size_t group_of(const std::string& comm_id, int ranks_total, int rank,
                                 uint32_t process);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "traces/evidence/names.hpp"
 #include "traces/import/scan.hpp"
@@ -55,17 +56,38 @@ bool whole_path(std::string_view parts) {
 }  // namespace
 
 std::optional<std::pair<std::string, std::string>> version_in(std::string_view text) {
-  Scan scan(text);
   // AMD's: "RCCL version 2.20.5+hip6.2" and "RCCL version : 2.22.3-develop:abc".
-  if (!scan.literal("NCCL version ") && !scan.literal("RCCL version ")) return std::nullopt;
+  constexpr std::string_view kBanner = "CCL version ";
+  const size_t at = text.find(kBanner);
+  if (at == std::string_view::npos || at == 0) return std::nullopt;
+  const size_t start = at - 1;
+  if (text[start] != 'N' && text[start] != 'R') return std::nullopt;
+  Scan scan(text.substr(at + kBanner.size()));
   scan.literal(":");
   const std::string_view word = scan.word().value_or("");
   const size_t end = word.find_first_of("+-");
   if (word.empty() || word[0] < '0' || word[0] > '9') return std::nullopt;
   std::string cuda;
-  if (const size_t at = word.find("+cuda"); at != std::string_view::npos)
-    cuda = word.substr(at + 5);
+  if (const size_t plus = word.find("+cuda"); plus != std::string_view::npos)
+    cuda = word.substr(plus + 5);
+  // Behind what a launcher put before it, only the whole form is no sentence about versions.
+  const bool whole = !cuda.empty() || word.find("+hip") != std::string_view::npos;
+  if (start > 0 && (!whole || text[start - 1] == '_' ||
+                    std::isalnum(static_cast<unsigned char>(text[start - 1])) != 0)) {
+    return std::nullopt;
+  }
   return std::pair(std::string(word.substr(0, end)), cuda);
+}
+
+std::pair<std::string_view, std::string> without_comm(std::string_view text) {
+  const size_t at = text.rfind(" comm 0x");
+  if (at == std::string_view::npos) return {text, ""};
+  Scan scan(text.substr(at + 6));
+  const std::string_view comm = scan.word().value_or("");
+  if (!scan.literal("nRanks ") || !scan.natural()) return {text, ""};
+  if (scan.literal("busId ") && !scan.word()) return {text, ""};
+  if (!scan.at_end()) return {text, ""};
+  return {text.substr(0, at), std::string(comm)};
 }
 
 std::optional<std::pair<std::string, std::string>> variable_in(std::string_view text) {
@@ -100,6 +122,10 @@ std::optional<CommLine> comm_line_in(std::string_view text) {
   line.bus_id = word_of(facts, " busId ");
   line.comm_id = word_of(facts, " commId ");
   if (line.comm_id.size() > 1 && line.comm_id.ends_with('-')) line.comm_id.pop_back();
+  line.parent = word_of(facts, " parent ");
+  const auto split = value_of(facts, " splitCount ");
+  line.split = as_int(split ? split : value_of(facts, " childCount "), -1);
+  line.color = as_int(value_of(facts, " color "), -1);
   line.nodes = as_int(value_of(facts, " nNodes "), 0);
   line.local_ranks = as_int(value_of(facts, " localRanks "), 0);
   line.local_rank = as_int(value_of(facts, " localRank "), -1);
@@ -205,6 +231,8 @@ std::vector<pb::NcclTreeHop> trees_in(std::string_view text, std::string_view he
     hop.set_rank(as_int(rank, -1));
     hop.set_up(as_int(up, -1));
     next_channel = hop.channel() + 1;
+    // Before 2.8 the tree of the way down followed: "1/-1/-1->0->-1|-1->0->1/-1/-1".
+    if (scan.literal("|") && !scan.word()) break;
     out.push_back(std::move(hop));
   }
   return out;

@@ -14,8 +14,11 @@
 
 namespace rehearse::traces::nccl_log {
 
-// "NCCL version 2.28.9+cuda13.0" -> {"2.28.9", "13.0"}.
+// "NCCL version 2.28.9+cuda13.0" -> {"2.28.9", "13.0"}; also behind other text.
 [[nodiscard]] std::optional<std::pair<std::string, std::string>> version_in(std::string_view text);
+// AMD's library ends its lines with the communicator: "Ring 00 : 3 -> 0 -> 1 comm 0x55 nRanks 08 busId
+// c1000" -> {"Ring 00 : 3 -> 0 -> 1", "0x55"}; {text, ""} without.
+[[nodiscard]] std::pair<std::string_view, std::string> without_comm(std::string_view text);
 // "NCCL_X set to v", "NCCL_X set by environment to v."
 [[nodiscard]] std::optional<std::pair<std::string, std::string>> variable_in(std::string_view text);
 
@@ -23,6 +26,9 @@ namespace rehearse::traces::nccl_log {
 struct CommLine {
   std::string comm;     // "0x55.."
   std::string comm_id;  // "0xa30f..", "" without
+  // Of ncclCommSplit: the communicator it came from, how many were made of it before, and its color.
+  std::string parent;
+  int split = -1, color = -1;
   int rank = -1;
   int ranks_total = 0;
   int nodes = 0;

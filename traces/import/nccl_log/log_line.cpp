@@ -17,7 +17,7 @@ constexpr std::string_view kMark = "NCCL ";
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_host_char(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '.' ||
-         c == '_';
+         c == '_' || c == '*';
 }
 
 std::optional<Level> level_of(std::string_view text) {
@@ -61,6 +61,14 @@ class Backwards {
     text_.remove_suffix(found.size());
     return found;
   }
+  // " (word)" with the blank before it.
+  void parenthesis() {
+    const size_t open = text_.rfind(" (");
+    if (text_.ends_with(')') && open != std::string_view::npos &&
+        text_.find_first_of(" \t", open + 1) == std::string_view::npos) {
+      text_ = text_.substr(0, open);
+    }
+  }
   void put_back(std::string_view part) { text_ = {text_.data(), text_.size() + part.size()}; }
 
  private:
@@ -76,6 +84,19 @@ std::string_view host_in(std::string_view run, const Hosts& hosts) {
     if (hosts.contains(run.substr(skip))) return run.substr(skip);
   }
   return run;
+}
+
+// "<my-node>": people put words in angle brackets where their hosts were.
+std::string_view placeholder(Backwards& back) {
+  const std::string_view rest = back.rest();
+  const size_t open = rest.rfind('<');
+  if (!rest.ends_with('>') || open == std::string_view::npos || rest.size() - open < 3 ||
+      rest.find_first_of(" \t", open) != std::string_view::npos) {
+    return {};
+  }
+  Backwards taken(rest.substr(0, open));
+  back = taken;
+  return rest.substr(open);
 }
 
 struct Prefix {
@@ -101,8 +122,10 @@ std::optional<Prefix> prefix_before(std::string_view line, size_t mark, Hosts& h
   if (!back.take(' ')) return std::nullopt;
   bool has_device = take_device();
   if (!has_device) {
-    // "file.cc:12" or "12.345 function:12" stands between the device and the level.
+    // "file.cc:12", since 2.30 "file.cc:12 (function)", or "12.345 function:12" stands between the
+    // device and the level.
     Backwards tried = back;
+    tried.parenthesis();
     const std::string_view place = tried.run(is_place_char);
     tried.blanks();
     if (place.find_first_of("./") != std::string_view::npos && tried.ends_with(']')) {
@@ -120,7 +143,8 @@ std::optional<Prefix> prefix_before(std::string_view line, size_t mark, Hosts& h
   if (!thread || !back.take(':')) return std::nullopt;
   const auto pid = back.digits();
   if (!pid || !back.take(':')) return std::nullopt;
-  const std::string_view run = back.run(is_host_char);
+  std::string_view run = back.run(is_host_char);
+  if (run.empty()) run = placeholder(back);
   if (run.empty()) return std::nullopt;
   const bool alone = back.rest().empty() || back.ends_with(' ') || back.ends_with(']');
   const std::string process = fmt::format(":{}", *pid);
@@ -164,14 +188,12 @@ size_t timestamp_length(std::string_view line) {
 std::string_view without_launcher_prefix(std::string_view line) {
   line.remove_prefix(timestamp_length(line));
   Scan scan(line);
-  if (scan.literal("[")) {
-    if (scan.natural() && scan.literal(",") && scan.natural() && scan.literal("]<std") &&
-        scan.after(">:")) {
-      return scan.rest();
-    }
-    return line;
-  }
   if (scan.natural() && scan.rest().starts_with(": ")) return scan.rest().substr(2);
+  const size_t tag = line.starts_with("[") ? line.find("]<std") : std::string_view::npos;
+  if (tag != std::string_view::npos && tag < 80 && line.find(']') == tag) {
+    const size_t end = line.find(">:", tag);
+    if (end != std::string_view::npos && end - tag < 10) return line.substr(end + 2);
+  }
   return line;
 }
 

@@ -4,7 +4,7 @@
 // also glued to other text ("sumoneflow-27:433602:433862 [5] NCCL INFO ..."), and several may
 // stand in one line.
 //
-//   [time ]host:pid:tid [device] [place ]NCCL INFO|WARN|TRACE|CALL text
+//   [time ]host:pid:tid [device] [place [(function) ]]NCCL INFO|WARN|TRACE|CALL text
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,9 @@ using Hosts = std::set<std::string, std::less<>>;
 // `hosts` learns the names of messages that stand at the start of a line.
 [[nodiscard]] LogLine split_line(std::string_view line, Hosts& hosts);
 
-// Without what launchers put before lines: "3: " (srun -l), "[1,0]<stdout>:" (mpirun), terminal
-// colours are left.
+// Without what launchers put before lines: "3: " (srun -l), "[1,0]<stdout>:" and
+// "[1,mpirank:0,algo-1]<stdout>:" (mpirun). What others put there is left: messages of NCCL and rows
+// of nccl-tests are found behind it.
 [[nodiscard]] std::string_view without_launcher_prefix(std::string_view line);
 
 }  // namespace rehearse::traces::nccl_log
