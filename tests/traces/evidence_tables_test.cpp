@@ -221,6 +221,42 @@ TEST_CASE("processes that do not know of each other are not one measurement",
   CHECK(read.findings.count("nccl-tests-not-joined") == 1);
 }
 
+TEST_CASE("the report of nccl-tests as JSON is a table", "[evidence][nccl-tests]") {
+  const std::string text = R"({"version":2,"args":["build\/all_reduce_perf","-b","1M"],
+"env":["NCCL_ALGO=Ring","SECRET=x"],"nccl_version":22809,"config":{"nthreads":1,"ngpus":1,
+"warmup_iters":1,"iterations":20,"graph":0,"devices":[
+{"rank":0,"group":0,"pid":313,"hostname":"a","device":0,"device_hex":"0000:18:00","device_info":"NVIDIA A40"},
+{"rank":1,"group":0,"pid":314,"hostname":"b","device":0,"device_hex":"0000:2a:00","device_info":"NVIDIA A40"}]},
+"results":[{"size":1048576,"count":262144,"type":"float","redop":"sum","root":"    -1",
+"out_of_place":{"time":20.1,"alg_bw":52.17,"bus_bw":52.17,"nwrong":0.0},
+"in_place":{"time":19.9,"alg_bw":52.69,"bus_bw":52.69,"nwrong":null}},
+{"size":2097152,"count":524288,"type":"float","redop":"sum","root":"    -1","out_of_place":null,
+"in_place":{"cpu_time":26.9,"alg_bw":77.96,"bus_bw":77.96,"nwrong":3.0}},
+{"size":4194304,"count":1048576,"type":"float","redop":"sum","root":"    -1","out_of_place":null}],
+"average_bus_bandwidth":{"bandwidth":60.9,"okay":"unchecked"},"errors":[]})";
+  const auto read = must_read(text, "report.json");
+  CHECK(read.format == "nccl-tests-json");
+  const auto tables = tables_of(read);
+  REQUIRE(tables.tables_size() == 1);
+  const pb::MeasuredTable& t = tables.tables(0);
+  CHECK(t.collective() == "all_reduce");
+  CHECK(t.nccl_version() == "2.28.9");
+  CHECK(t.forced_algorithm() == "Ring");
+  CHECK(t.gpus() == 2);
+  CHECK(t.nodes() == 2);
+  CHECK(t.iterations() == 20);
+  CHECK(t.average_busbw() == 60.9);
+  REQUIRE(t.rows_size() == 2);
+  CHECK(t.rows(0).root() == -1);
+  CHECK(t.rows(0).out_of_place().wrong() == "0");
+  CHECK(t.rows(0).in_place().wrong() == "N/A");
+  CHECK_FALSE(t.rows(1).has_out_of_place());
+  CHECK(t.rows(1).in_place().time_us() == 26.9);
+  CHECK(t.rows(1).in_place().wrong() == "3");
+  CHECK(read.findings.count("nccl-tests-row-incomplete") == 1);
+  CHECK_FALSE(samples::read_bytes(text.substr(0, text.size() - 20), "report.json"));
+}
+
 TEST_CASE("figures as CSV are the same tables", "[evidence][nccl-tests]") {
   const auto read = must_read(
       "table_id,collective,hardware,nodes,gpus,bytes,time_us_oop,algbw_oop,busbw_oop,wrong_oop,"

@@ -42,6 +42,7 @@ constexpr auto kFormats = std::to_array<Format>({
      flight_recorder::read},
     {"nccl-log", "NCCL log (NCCL_DEBUG)", nccl_log::sniff, nccl_log::read},
     {"nccl-tests", "nccl-tests output", nccl_tests::sniff, nccl_log::read},
+    {"nccl-tests-json", "nccl-tests report (JSON)", nccl_tests::sniff_json, nccl_tests::read_json},
     {"nccl-tests-csv", "nccl-tests figures as CSV", nccl_tests::sniff_csv, nccl_tests::read_csv},
     {"kineto", "PyTorch profiler (Kineto) or Chrome JSON", kineto::sniff, kineto::read},
     {"csv", "table of operations (CSV)", csv::sniff, csv::read},

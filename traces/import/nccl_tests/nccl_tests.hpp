@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nccl-tests as inputs of the import: its printed tables (read together with the NCCL log they are
-// mixed with, see traces/import/nccl_log) and tables of the same figures as CSV.
+// mixed with, see traces/import/nccl_log), its report as JSON (-J FILE) and tables of the same
+// figures as CSV.
 #pragma once
 
 #include <string_view>
@@ -12,6 +13,9 @@ namespace rehearse::traces::nccl_tests {
 
 // The header of a table, a device list or rows of it.
 [[nodiscard]] bool sniff(std::string_view head);
+
+[[nodiscard]] bool sniff_json(std::string_view head);
+[[nodiscard]] Result<FilePart> read_json(Source& source, ReadContext& context);
 
 // A CSV whose first line names its columns, among them the size (bytes, size_bytes or size) and the
 // time (time_us_oop, time_us or time). Other columns that are understood: table_id, collective,
