@@ -212,7 +212,8 @@ class ReferenceFabric final : public Fabric {
     while (!stopped()) {
       share();
       while (!ends_.empty() && stale(ends_.front())) drop_front();
-      const double end = ends_.empty() ? kNever : ends_.front().when;
+      double end = kNever;
+      if (!ends_.empty()) end = ends_.front().when;
       const Nanos timer = next_timer();
       const double look = pause() < 0 ? kNever : (static_cast<double>(pause()) + 0.5) * 1e-9;
       if (timer < 0 && ends_.empty() && look == kNever) return {};

@@ -45,7 +45,7 @@ std::vector<LatencyPart> negotiation(const HorovodSettings& settings, uint32_t r
   std::vector<LatencyPart> parts = {
       {"wait for Horovod's cycle", 1, static_cast<double>(settings.cycle) / 2000}};
   if (settings.cache > 0) {
-    parts.push_back({"cached negotiation", 2 * 2 * log2, settings.message_us});
+    parts.push_back({"cached negotiation", 4 * log2, settings.message_us});
   } else {
     // Rank 0 takes the requests one after another and spreads the responses.
     parts.push_back({"negotiation through rank 0", static_cast<int64_t>(ranks) - 1 + log2,

@@ -300,7 +300,7 @@ std::vector<MemoryNow> memory_in_use(const Scenario& scenario, const Evidence& p
         static_cast<uint32_t>(std::min<size_t>(past.program.steps, rank.steps.size()));
     const Recorded all = recorded(rank, main_lane(program, past.program.steps), steps);
     const StepPlace place = place_in_steps(past, account.rank);
-    const auto now = static_cast<size_t>(place.step + 1);
+    const size_t now = place.step < 0 ? 0 : static_cast<size_t>(place.step) + 1;
     const Changes changes = changes_for(scenario, rank.rank);
     MemoryNow row{account.rank, account.fixed, account.capacity};
     row.in_use += changes.leak * std::min<Bytes>(static_cast<Bytes>(now), steps);

@@ -171,7 +171,7 @@ Result<Scenario> finish(pb::Scenario document, const fs::path& where, const Assi
     if (auto applied = apply(scenario, patch); !applied) return tl::unexpected(applied.error());
   }
   scenario.origin.Clear();  // what the file itself changes is in the file
-  for (const auto& [name, value] : written) scenario.origin.add_written(name + "=" + value);
+  for (const auto& [name, value] : written) scenario.origin.add_written(fmt::format("{}={}", name, value));
   return scenario;
 }
 
