@@ -50,7 +50,7 @@ double link_share(const pb::Efficiency& stated, LinkKind kind) {
 
 BytesPerSec effective_capacity(const pb::Platform& platform, const platforms::Link& link) {
   if (link.down) return 0;
-  return link.capacity * link_share(platform.efficiency(), link.kind);
+  return link.capacity * link_share(platform.efficiency(), link.kind) * link.payload;
 }
 
 std::vector<BytesPerSec> effective_capacities(const pb::Platform& platform,

@@ -51,6 +51,9 @@ struct Link {
   Nanos latency = 0;
   uint32_t node = UINT32_MAX;
   bool down = false;
+  // Part of the bytes on the wire that a port with small packets leaves for
+  // data, of what one with 4096 bytes leaves.
+  double payload = 1;
 };
 
 // A GPU of the platform.

@@ -9,6 +9,20 @@
 namespace rehearse::platforms {
 namespace {
 
+// Bytes around the data of one packet: InfiniBand has local route, base
+// transport and two checks (IBTA vol. 1, 5.2); RoCE v2 has Ethernet with
+// preamble and gap, IPv4, UDP, base transport and check.
+constexpr double kInfinibandAround = 8 + 12 + 4 + 2;
+constexpr double kRoceAround = 8 + 14 + 4 + 12 + 20 + 8 + 12 + 4;
+constexpr double kUsualPacket = 4096;
+
+double payload_share(const pb::Nic& nic) {
+  if (nic.kind() != pb::INFINIBAND && nic.kind() != pb::ROCE) return 1;
+  const double around = nic.kind() == pb::ROCE ? kRoceAround : kInfinibandAround;
+  const double size = nic.mtu() == 0 ? kUsualPacket : nic.mtu();
+  return std::min(1.0, size / (size + around) * (kUsualPacket + around) / kUsualPacket);
+}
+
 class NodeBuilder {
  public:
   NodeBuilder(const pb::Platform& platform, uint32_t index, Draft& draft)
@@ -209,6 +223,7 @@ class NodeBuilder {
           add(LinkKind::kNic, each.bandwidth(), each.latency() + hop_, each.name(), "tx"),
           add(LinkKind::kNic, each.bandwidth(), each.latency(), each.name(), "rx")};
       draft_.links[port.out].down = draft_.links[port.in].down = each.down();
+      draft_.links[port.out].payload = draft_.links[port.in].payload = payload_share(each);
       out_.ports.push_back(port);
     }
     return {};
