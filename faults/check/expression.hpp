@@ -18,7 +18,8 @@
 //   surely(x)             x holds; false where it is not known
 //   older(a, b) newer(a, b)  of versions: 2.9 is older than 2.14
 //   within(v, from, below)   version v is in [from, below); an empty bound is none
-//   differs(x)            ranks have different values of x (no value is a value)
+//   differs(x)            ranks have different values of x (no value is a value; values of NCCL's variables count as
+//                         what it makes of them: sim/nccl/variables.hpp)
 //   values(x)             the values of ranks, as text: "1 on rank 8-15, unset on rank 0-7"
 //   distinct(x)           how many different values ranks have
 //   any(x) all(x) count(x)   over ranks;  min(x) max(x)  of the numbers that ranks have

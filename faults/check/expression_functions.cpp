@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "faults/check/expression_terms.hpp"
+#include "sim/nccl/variables.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -22,6 +23,15 @@ std::vector<Value> of_ranks(const Term& term, const Scope& scope) {
   std::vector<Value> out;
   for (const Scope* rank : scope.ranks()) out.push_back(evaluate_term(term, *rank));
   return out;
+}
+
+// Values of a variable of NCCL count as what it makes of them, so "Ring" and "ring" are one.
+void as_meant(const Term& term, std::vector<Value>& values) {
+  if (term.kind != Term::Kind::kName || sim::find_variable(term.text) == nullptr) return;
+  for (Value& value : values) {
+    std::string meaning = sim::meaning_of(term.text, value.value_or(""));
+    if (value || !meaning.empty()) value = std::move(meaning);
+  }
 }
 
 Value distinct_values(const std::vector<Value>& values) {
@@ -61,7 +71,8 @@ Value extreme(const std::vector<Value>& values, bool largest) {
 Value over_ranks(const Term& term, const Scope& scope) {
   const Term& what = *term.parts[0];
   if (term.text == "values") return listed_values(what, scope);
-  const std::vector<Value> values = of_ranks(what, scope);
+  std::vector<Value> values = of_ranks(what, scope);
+  if (term.text == "differs" || term.text == "distinct") as_meant(what, values);
   const auto holds = [](const Value& value) { return value == "true"; };
   if (term.text == "differs") return yes_or_no(distinct_values(values) != "1" && !values.empty());
   if (term.text == "distinct") return distinct_values(values);

@@ -10,6 +10,7 @@
 
 #include "base/proto/options.pb.h"
 #include "base/text.hpp"
+#include "sim/nccl/networks.hpp"
 #include "sim/scenario/environment.hpp"
 #include "sim/timers/settings.hpp"
 
@@ -157,6 +158,22 @@ FactMap node_facts(const pb::Scenario& document, int index) {
   return out;
 }
 
+const char* word_of(sim::NetworkLibrary library) {
+  switch (library) {
+    case sim::NetworkLibrary::kAny:
+      return "any";
+    case sim::NetworkLibrary::kIb:
+      return "ib";
+    case sim::NetworkLibrary::kSocket:
+      return "socket";
+    case sim::NetworkLibrary::kLibfabric:
+      return "libfabric";
+    case sim::NetworkLibrary::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
 constexpr std::string_view kNames[] = {"framework",
                                        "framework_version",
                                        "launcher",
@@ -195,6 +212,8 @@ constexpr std::string_view kNames[] = {"framework",
                                        "gpu.model",
                                        "gpu.memory",
                                        "gpu.capability",
+                                       "net.asked",
+                                       "net.verbs_off",
                                        "true",
                                        "false"};
 
@@ -242,6 +261,8 @@ Facts::Facts(const pb::Scenario& document, uint32_t elsewhere)
     rank_facts_.push_back(std::move(facts));
     const auto env = sim::environment_of(launch, rank);
     environments_.emplace_back(env.begin(), env.end());
+    rank_facts_.back()["net.asked"] = word_of(sim::asked_network(env));
+    rank_facts_.back()["net.verbs_off"] = sim::verbs_disabled(env) ? "true" : "false";
   }
   if (!environments_.empty() && launch.framework() == pb::PYTORCH) {
     Findings ignored;

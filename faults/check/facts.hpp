@@ -11,6 +11,8 @@
 //          node.locked_memory node.open_files node.virtual node.iommu node.cores node.missing_paths node.missing_packages
 //          version.NAME  (versions of the node; nccl and the framework also from the launch)
 //   rank   rank local_rank gpu gpu.model gpu.memory gpu.capability, and variables of its environment
+//          net.asked (any, ib, socket, libfabric, unknown: what NCCL makes of NCCL_NET)
+//          net.verbs_off (NCCL_IB_DISABLE)
 //
 // A rank sees its node's and the job's facts. Of a variable, a node or job has the value that all its ranks share.
 #pragma once

@@ -13,6 +13,8 @@
 #include "faults/check/subjects.hpp"
 #include "faults/check/usual.hpp"
 #include "platforms/model/address.hpp"
+#include "sim/nccl/environment.hpp"
+#include "sim/nccl/networks.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -63,22 +65,6 @@ Value reaches_others(const Facts& facts, size_t from, const pb::Interface& inter
   return "true";
 }
 
-// NCCL's filters: a list of prefixes, `^` excludes, `=` asks for whole names.
-bool passes(const std::string& filter, const std::string& name) {
-  std::string_view rest = filter;
-  const bool exclude = rest.starts_with('^');
-  if (exclude) rest.remove_prefix(1);
-  const bool exact = rest.starts_with('=');
-  if (exact) rest.remove_prefix(1);
-  bool found = false;
-  for (const std::string& word : split(rest, ',')) {
-    // An adapter may be written with its port.
-    const std::string wanted = word.substr(0, word.find(':'));
-    found = found || (!wanted.empty() && (exact ? name == wanted : name.starts_with(wanted)));
-  }
-  return found != exclude;
-}
-
 bool passes_exactly(const std::string& list, const std::string& name) {
   const auto words = split(list, ',');
   return std::find(words.begin(), words.end(), name) != words.end();
@@ -119,7 +105,7 @@ FactMap filter_facts(const Facts& facts, size_t node, const FilterVariable& vari
         out["filter.suggestion"] = interface.name();
       }
     }
-    const bool chosen = variable.like_nccl ? passes(value, interface.name())
+    const bool chosen = variable.like_nccl ? sim::name_allowed(interface.name(), value)
                                            : passes_exactly(value, interface.name());
     if (!chosen) continue;
     ++matches;
@@ -148,7 +134,7 @@ FactMap adapter_filter_facts(const pb::Node& node, const std::string& value) {
   for (const pb::Nic& nic : node.nics()) {
     all += (all.empty() ? "" : ", ") + nic.name();
     const bool usable = !nic.down() && nic.kind() != pb::ETHERNET;
-    if (!passes(value, nic.name())) {
+    if (!sim::passes_hca_filter(nic, {{"NCCL_IB_HCA", value}})) {
       left_out += usable ? 1 : 0;
       continue;
     }

@@ -67,7 +67,7 @@ FactMap facts_of(const pb::KnownVariable& row) {
 bool differs_between_ranks(const Facts& facts, const std::string& name) {
   const auto value = [&](size_t rank) {
     const auto at = facts.environment(rank).find(name);
-    return at == facts.environment(rank).end() ? std::string() : at->second;
+    return sim::meaning_of(name, at == facts.environment(rank).end() ? "" : at->second);
   };
   for (size_t r = 1; r < facts.ranks(); ++r) {
     if (value(r) != value(0)) return true;

@@ -17,6 +17,7 @@
 #include "sim/nccl/environment.hpp"
 #include "sim/nccl/settings.hpp"
 #include "sim/nccl/trace_call.hpp"
+#include "sim/nccl/variables.hpp"
 #include "sim/nccl/version.hpp"
 #include "sim/timers/settings.hpp"
 
@@ -151,13 +152,51 @@ void cut_differently(Wires& wires) {
   if (wires.job().troubles.empty()) choose_differently(wires);
 }
 
-// Variables that decide how a message is cut or which way it goes; NCCL takes them to be equal.
+// Calls that NCCL decides about as one; others are sends and receives.
+bool is_decided(traces::Collective collective) {
+  using traces::Collective;
+  return collective == Collective::kAllReduce || collective == Collective::kAllGather ||
+         collective == Collective::kReduceScatter || collective == Collective::kBroadcast ||
+         collective == Collective::kReduce || collective == Collective::kBarrier;
+}
+
+// Do ranks plan the first collective that one of them calls differently? Later ones are the replay's.
+bool plan_differently(Wires& wires) {
+  const Job& job = wires.job();
+  auto links = platforms::Links::build(job.document.platform());
+  if (job.trace == nullptr || !links) return true;
+  const ModelContext context{job.document.platform(), *links, job.launch};
+  std::map<uint32_t, std::optional<CommunicatorModel>> models;
+  for (const traces::RankTrace& rank : job.trace->ranks) {
+    const auto call = std::find_if(rank.ops.calls.begin(), rank.ops.calls.end(),
+                                   [](const traces::Call& c) { return is_decided(c.collective); });
+    if (call == rank.ops.calls.end()) continue;
+    const auto [at, fresh] = models.try_emplace(call->communicator);
+    if (!fresh) continue;
+    auto model = CommunicatorModel::create(context, job.trace->communicators[call->communicator]);
+    if (!model) continue;
+    at->second.emplace(std::move(*model));
+    const auto traffic = at->second->traffic(*call, 0);
+    if (traffic && !traffic->dissent.empty()) return true;
+  }
+  return false;
+}
+
+// Variables that decide how a message is cut or which way it goes; NCCL takes them to be equal. What counts is what it
+// makes of a value, not how it is written.
 void settings(Wires& wires) {
   if (wires.there().size() < 2) return;
   for (const char* name : {"NCCL_BUFFSIZE", "NCCL_ALGO", "NCCL_PROTO"}) {
+    std::map<std::string, std::vector<size_t>> by_meaning;
+    for (const size_t p : wires.there()) {
+      by_meaning[meaning_of(name, wires.process(p).variable(name))].push_back(p);
+    }
+    if (by_meaning.size() < 2) continue;
     std::map<std::string, std::vector<size_t>> by_value;
-    for (const size_t p : wires.there()) by_value[wires.process(p).variable(name)].push_back(p);
-    if (by_value.size() < 2) continue;
+    for (auto& [meaning, ranks] : by_meaning) {
+      by_value[wires.process(ranks.front()).variable(name)] = std::move(ranks);
+    }
+    if (name != std::string_view("NCCL_BUFFSIZE") && !plan_differently(wires)) continue;
     const auto usual =
         std::max_element(by_value.begin(), by_value.end(), [&](const auto& a, const auto& b) {
           // Among equals the ranks without the setting are the ones that are right.
@@ -189,14 +228,6 @@ std::string library_name(DataType type) {
   std::string name(name_of(type));
   name.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(name.front())));
   return "nccl" + name;
-}
-
-// Calls that NCCL decides about as one; others are sends and receives.
-bool is_decided(traces::Collective collective) {
-  using traces::Collective;
-  return collective == Collective::kAllReduce || collective == Collective::kAllGather ||
-         collective == Collective::kReduceScatter || collective == Collective::kBroadcast ||
-         collective == Collective::kReduce || collective == Collective::kBarrier;
 }
 
 // The first call on a communicator that NCCL_ALGO and NCCL_PROTO leave nothing for: NCCL refuses it, before any data move.

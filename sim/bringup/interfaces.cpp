@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/bringup/interfaces.hpp"
 
-#include <functional>
-
 #include "base/text.hpp"
-#include "sim/nccl/environment.hpp"
+#include "sim/nccl/networks.hpp"
 
 namespace rehearse::sim::bringup {
 namespace {
 
-enum class Family : uint8_t { kAny, kFour, kSix };
-
-std::string address_in(const pb::Interface& face, uint32_t node, Family family) {
+std::string address_in(const pb::Interface& face, uint32_t node, AddressFamily family) {
+  using Family = AddressFamily;
   for (const std::string& text : face.addresses()) {
     const auto own = parse_network(text);
     if (!own) continue;
@@ -28,38 +25,20 @@ std::string address_in(const pb::Interface& face, uint32_t node, Family family) 
 std::optional<ChosenInterface> nccl_interface(const Network& network, const pb::Platform& platform,
                                               uint32_t node,
                                               const std::map<std::string, std::string>& env) {
-  const auto value = [&](const char* name) {
-    const auto at = env.find(name);
-    return at == env.end() ? std::string() : at->second;
-  };
-  const std::string filter = value("NCCL_SOCKET_IFNAME"), wanted = value("NCCL_SOCKET_FAMILY");
-  const Family family = wanted == "AF_INET"    ? Family::kFour
-                        : wanted == "AF_INET6" ? Family::kSix
-                                               : Family::kAny;
+  const AddressFamily family = asked_family(env);
   const auto& faces = platform.nodes(static_cast<int>(node)).interfaces();
-  const auto first =
-      [&](const std::function<bool(const std::string&)>& fits) -> std::optional<ChosenInterface> {
-    for (const uint32_t i : network.visible(node)) {
-      const pb::Interface& face = faces[static_cast<int>(i)];
-      if (!fits(face.name())) continue;
-      std::string address = address_in(face, node, family);
-      if (!address.empty()) return ChosenInterface{i, face.name(), std::move(address)};
-    }
-    return std::nullopt;
-  };
-  if (!filter.empty()) {
-    return first([&](const std::string& name) { return name_allowed(name, filter); });
+  std::optional<ChosenInterface> best;
+  int lowest = 0;
+  for (const uint32_t i : network.visible(node)) {
+    const pb::Interface& face = faces[static_cast<int>(i)];
+    const int own = interface_class(face.name(), env);
+    if (own == kNoClass || (best && own >= lowest)) continue;
+    std::string address = address_in(face, node, family);
+    if (address.empty()) continue;
+    best = ChosenInterface{i, face.name(), std::move(address)};
+    lowest = own;
   }
-  const auto docker = [](const std::string& name) { return name.starts_with("docker"); };
-  const auto loop = [](const std::string& name) { return name.starts_with("lo"); };
-  if (auto found = first([](const std::string& name) { return name.starts_with("ib"); })) {
-    return found;
-  }
-  if (auto found = first([&](const std::string& name) { return !docker(name) && !loop(name); })) {
-    return found;
-  }
-  if (auto found = first(docker)) return found;
-  return first(loop);
+  return best;
 }
 
 std::optional<ChosenInterface> gloo_interface(const Network& network, const pb::Platform& platform,

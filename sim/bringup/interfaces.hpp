@@ -17,9 +17,8 @@ struct ChosenInterface {
   std::string address;
 };
 
-// NCCL's bootstrap (src/misc/socket.cc, ncclFindInterfaces): NCCL_SOCKET_IFNAME where it is set; else ib*, else
-// anything but docker* and lo, else docker*, else lo. NCCL_SOCKET_FAMILY asks for AF_INET or AF_INET6; every
-// interface that is up has a link-local IPv6 address. Nothing when none fits.
+// NCCL's bootstrap: the first interface of the lowest class (sim/nccl/networks.hpp) that has an address of the
+// family asked for; every interface that is up has a link-local IPv6 address. Nothing when none fits.
 [[nodiscard]] std::optional<ChosenInterface> nccl_interface(
     const Network& network, const pb::Platform& platform, uint32_t node,
     const std::map<std::string, std::string>& env);

@@ -8,6 +8,7 @@
 
 #include "sim/bringup/interfaces.hpp"
 #include "sim/bringup/states.hpp"
+#include "sim/nccl/networks.hpp"
 #include "sim/nccl/version.hpp"
 #include "sim/timers/settings.hpp"
 
@@ -25,6 +26,8 @@ class Bootstrap {
     }
     if (!job_.troubles.empty()) return rest_waits();
     for (const size_t p : there_) choose_interface(p);
+    if (!job_.troubles.empty()) return rest_waits();
+    for (const size_t p : there_) choose_network(p);
     if (!job_.troubles.empty()) return rest_waits();
     find_root();
     if (root_ == SIZE_MAX) return rest_waits();
@@ -69,6 +72,18 @@ class Bootstrap {
                fmt::format("no interface fits NCCL_SOCKET_IFNAME={} NCCL_SOCKET_FAMILY={}",
                            process(p).variable("NCCL_SOCKET_IFNAME"),
                            process(p).variable("NCCL_SOCKET_FAMILY")));
+  }
+
+  // NCCL_NET asks for a library that finds nothing to drive.
+  void choose_network(size_t p) {
+    const std::string why = network_refusal(job_.node(process(p).node), process(p).env);
+    if (why.empty()) return;
+    Trouble trouble{.process = p, .state = "interface", .error = "network"};
+    trouble.since = trouble.gives_up = process(p).clock;
+    trouble.facts = {{"network", process(p).variable("NCCL_NET")}};
+    job_.add(std::move(trouble));
+    job_.blame("node", process(p).node,
+               fmt::format("NCCL_NET={}: {}", process(p).variable("NCCL_NET"), why));
   }
 
   void find_root() {

@@ -20,7 +20,9 @@ Environment deciding(const Environment& env) {
   Environment out;
   for (const auto& [name, value] : env) {
     const Variable* variable = find_variable(name);
-    if (variable != nullptr && variable->acts == Acts::kDecision) out.emplace(name, value);
+    if (variable != nullptr && variable->acts == Acts::kDecision) {
+      out.emplace(name, meaning_of(name, value));
+    }
   }
   return out;
 }

@@ -22,13 +22,15 @@ class Numbers {
 
   // -2 asks for the default in every NCCL variable.
   int64_t read(const char* name, int64_t least, int64_t most, int64_t otherwise) {
-    const auto at = environment_.find(name);
-    if (at == environment_.end() || at->second.empty()) return otherwise;
-    constexpr int kNone = -1'000'000;
-    const int value = whole_number(environment_, name, kNone);
-    if (value == -2) return otherwise;
-    if (value >= least && value <= most) return value;
-    notes_.push_back(std::string(name) + "=" + at->second + " is not a number from " +
+    const std::string text = variable_in(environment_, name);
+    if (text.empty()) return otherwise;
+    if (std::string note = number_note(name, text); !note.empty()) {
+      notes_.push_back(std::move(note));
+    }
+    const auto read = read_number(text);
+    if (!read || read->value == -2) return otherwise;
+    if (read->value >= least && read->value <= most) return read->value;
+    notes_.push_back(std::string(name) + "=" + text + " is not a number from " +
                      std::to_string(least) + " to " + std::to_string(most) +
                      "; the default is kept");
     return otherwise;

@@ -7,31 +7,13 @@
 #include <string_view>
 
 #include "sim/nccl/constants.hpp"
+#include "sim/nccl/environment.hpp"
 
 namespace rehearse::sim {
 
 namespace {
 
 using Environment = std::map<std::string, std::string>;
-
-// As strtoll with base 0, the whole text.
-std::optional<std::int64_t> parse_integer(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  const bool negative = !text.empty() && text.front() == '-';
-  if (!text.empty() && (text.front() == '-' || text.front() == '+')) text.remove_prefix(1);
-  int base = 10;
-  if (text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
-    base = 16;
-    text.remove_prefix(2);
-  } else if (text.size() > 1 && text[0] == '0') {
-    base = 8;
-  }
-  std::int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [next, error] = std::from_chars(text.data(), end, value, base);
-  if (error != std::errc{} || next != end || value < 0) return std::nullopt;
-  return negative ? -value : value;
-}
 
 class Reader {
  public:
@@ -46,12 +28,11 @@ class Reader {
   [[nodiscard]] std::optional<std::int64_t> integer(const char* name) {
     const std::string* value = text(name);
     if (!value) return std::nullopt;
-    const std::optional<std::int64_t> number = parse_integer(*value);
-    if (!number) {
-      settings_.notes.push_back(std::string(name) + "=" + *value +
-                                " is not a whole number; NCCL keeps its default");
+    if (std::string note = number_note(name, *value); !note.empty()) {
+      settings_.notes.push_back(std::move(note));
     }
-    return number;
+    const auto read = read_number(*value);
+    return read ? std::optional(read->value) : std::nullopt;
   }
 
   // -2 asks for the default in every NCCL variable.

@@ -58,8 +58,8 @@ struct Settings {
   [[nodiscard]] std::int64_t step_bytes(Protocol protocol) const;
 };
 
-// Reads the variables above from `environment` and ignores all others. A number that does not parse
-// leaves the default and a note, as in NCCL. Code::kBadInput, with the variable in `where`: a name
+// Reads the variables above from `environment` and ignores all others. A number that is followed
+// by something else, or is none, is read as NCCL does (sim/nccl/environment.hpp) and gives a note. Code::kBadInput, with the variable in `where`: a name
 // in NCCL_ALGO or NCCL_PROTO that does not exist; a buffer or chunk size NCCL cannot work with.
 [[nodiscard]] Result<Settings> parse_settings(
     const std::map<std::string, std::string>& environment);

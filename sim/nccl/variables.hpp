@@ -23,19 +23,35 @@ enum class Acts : uint8_t {
   kNowhere     // modelled as having no effect on a healthy collective; `note` says why
 };
 
+// How NCCL reads a value.
+enum class Form : uint8_t {
+  kText,       // as it is written
+  kWord,       // in any case of letters
+  kNumber,     // sim/nccl/environment.hpp
+  kAlgorithms  // a list of algorithms or protocols (sim/nccl/selection.hpp)
+};
+
 struct Variable {
   std::string_view name;
   Acts acts = Acts::kDecision;
   std::string_view note;
   // May differ between nodes without harm: it names hardware of the node.
   bool per_node = false;
+  Form form = Form::kNumber;
+  // Default of a number, where it is one for all machines and versions; "": it is not.
+  std::string_view usual = "";
 };
 
 [[nodiscard]] std::span<const Variable> nccl_variables();
 // nullptr when there is none of that name.
 [[nodiscard]] const Variable* find_variable(std::string_view name);
 
-// "nccl-environment-differs" for each variable that members set differently, with the ranks that
+// What NCCL makes of a value: two values with the same meaning do the same, as do "Ring" and "ring",
+// "1048576" and "0x100000", and a number that is the default and no value at all. Values of variables
+// that are not in the table mean what is written.
+[[nodiscard]] std::string meaning_of(std::string_view name, std::string_view value);
+
+// "nccl-environment-differs" for each variable that means other things to members, with the ranks that
 // differ from the first; "nccl-variable-unknown" for each NCCL_ variable that is not in the table;
 // "nccl-variable-idle" for those that act nowhere.
 [[nodiscard]] Findings variable_findings(const Placement& placement);
