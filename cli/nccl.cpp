@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/atomic_file.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/context.hpp"
@@ -20,6 +21,7 @@ namespace po = boost::program_options;
 constexpr Bytes kMostBytes = Bytes{1} << 46;
 constexpr int64_t kMostRanks = 65536;
 constexpr size_t kMostSizes = 200;
+constexpr uint64_t kMostFile = 16u << 20;
 
 Result<Bytes> size(const std::string& text, const char* option) {
   auto bytes = parse_bytes(text);
@@ -80,6 +82,15 @@ Result<sim::TestbedOptions> testbed_options(const Context& context) {
     for (const std::string& text : context.get<std::vector<std::string>>("env")) {
       RH_TRY(sim::RankSetting setting, sim::parse_setting(text));
       options.settings.push_back(std::move(setting));
+    }
+  }
+  if (context.has("file")) {
+    for (const std::string& text : context.get<std::vector<std::string>>("file")) {
+      const size_t equals = text.find('=');
+      pb::LaunchFile& file = options.files.emplace_back();
+      file.set_path(text.substr(0, equals));
+      RH_TRY(*file.mutable_text(),
+             read_file(equals == text.npos ? text : text.substr(equals + 1), kMostFile));
     }
   }
   return options;
@@ -164,6 +175,10 @@ Verb nccl_verb() {
     add("nccl-version", po::value<std::string>()->value_name("V"), "2.12 to 2.30; default 2.28.9");
     add("env", po::value<std::vector<std::string>>()->value_name("NAME=VALUE"),
         "a variable of all ranks, or ranks[8-15].env.NAME=VALUE; repeatable");
+    add("file", po::value<std::vector<std::string>>()->value_name("PATH[=FILE]"),
+        "a file that NCCL_TOPO_FILE or NCCL_GRAPH_FILE names by PATH; its text "
+        "is in FILE; "
+        "repeatable");
   };
   verb.writes = Writes::kFile;
   verb.examples = {

@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "platforms/import/import.hpp"
+#include "platforms/import/told.hpp"
 #include "platforms/import/xml_file.hpp"
 
 namespace rehearse::platforms {
@@ -125,16 +126,52 @@ class GraphReader {
   const XmlFile& file_;
 };
 
-}  // namespace
-
-Result<ImportedPlatform> import_nccl_graph(const ImportText& file,
-                                           const std::optional<pb::Platform>& into,
-                                           const Machines& machines) {
-  RH_TRY(const XmlFile xml, XmlFile::parse(file.text, file.name));
+Result<XmlFile> graph_file(const ImportText& file) {
+  RH_TRY(XmlFile xml, XmlFile::parse(file.text, file.name));
   if (std::string_view(xml.root().name()) != "graphs") {
     return bad_input(fmt::format("the root is <{}>, not <graphs>", xml.root().name()),
                      xml.place(xml.root()), "give a file written by NCCL_GRAPH_DUMP_FILE");
   }
+  return xml;
+}
+
+// Channels of a file on a node, adapters by name.
+Result<void> put_on(std::vector<pb::NcclGraph> graphs, const GraphReader& reader, pb::Node& node) {
+  if (reader.gpu.number >= node.gpus_size()) {
+    return bad_input(
+        fmt::format("there is no GPU {}: the node has {}", reader.gpu.number, node.gpus_size()),
+        reader.gpu.place, "import the graph with the topology it was made for");
+  }
+  if (reader.net.number >= node.nics_size()) {
+    return bad_input(fmt::format("there is no network device {}: the node has {}",
+                                 reader.net.number, node.nics_size()),
+                     reader.net.place, "import the graph with the topology it was made for");
+  }
+  for (pb::NcclGraph& graph : graphs) {
+    for (pb::NcclChannel& channel : *graph.mutable_channels()) {
+      for (std::string& nic : *channel.mutable_nics()) nic = node.nics(std::stoi(nic)).name();
+    }
+    *node.add_nccl_graphs() = std::move(graph);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<pb::Node> told_graphs(pb::Node node, const ImportText& file, Findings& findings) {
+  RH_TRY(const XmlFile xml, graph_file(file));
+  GraphReader reader(xml);
+  RH_TRY(std::vector<pb::NcclGraph> graphs, reader.run());
+  findings.merge(reader.findings);
+  node.clear_nccl_graphs();
+  if (auto put = put_on(std::move(graphs), reader, node); !put) return tl::unexpected(put.error());
+  return node;
+}
+
+Result<ImportedPlatform> import_nccl_graph(const ImportText& file,
+                                           const std::optional<pb::Platform>& into,
+                                           const Machines& machines) {
+  RH_TRY(const XmlFile xml, graph_file(file));
   GraphReader reader(xml);
   RH_TRY(std::vector<pb::NcclGraph> graphs, reader.run());
   ImportedPlatform out;
@@ -159,22 +196,8 @@ Result<ImportedPlatform> import_nccl_graph(const ImportText& file,
     return bad_input("the platform has no node to put the graph on", file.name,
                      "import it together with the topology of the machine");
   }
-  pb::Node& node = *out.platform.mutable_nodes(0);
-  if (reader.gpu.number >= node.gpus_size()) {
-    return bad_input(
-        fmt::format("there is no GPU {}: the node has {}", reader.gpu.number, node.gpus_size()),
-        reader.gpu.place, "import the graph with the topology it was made for");
-  }
-  if (reader.net.number >= node.nics_size()) {
-    return bad_input(fmt::format("there is no network device {}: the node has {}",
-                                 reader.net.number, node.nics_size()),
-                     reader.net.place, "import the graph with the topology it was made for");
-  }
-  for (pb::NcclGraph& graph : graphs) {
-    for (pb::NcclChannel& channel : *graph.mutable_channels()) {
-      for (std::string& nic : *channel.mutable_nics()) nic = node.nics(std::stoi(nic)).name();
-    }
-    *node.add_nccl_graphs() = std::move(graph);
+  if (auto put = put_on(std::move(graphs), reader, *out.platform.mutable_nodes(0)); !put) {
+    return tl::unexpected(put.error());
   }
   return out;
 }

@@ -14,10 +14,10 @@ constexpr int kMaxHeads = 64;
 
 std::string text_of(const TopologySettings& s) {
   return fmt::format(
-      "{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}", static_cast<int>(s.p2p_level),
+      "{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}.{}", static_cast<int>(s.p2p_level),
       s.p2p_level_given, static_cast<int>(s.gdr_level), s.shared_memory, s.through_gpu, s.pxn,
       s.pxn_c2c, s.gdr_c2c, s.cross_nic, s.nets_per_gpu, s.nvls, s.collnet, s.multi_node_nvlink,
-      s.gdr_read, s.dma_buffers, s.merge_ports, s.version.code());
+      s.gdr_read, s.dma_buffers, s.merge_ports, s.files, s.version.code());
 }
 
 PathType type_of(const std::string& text, PathType otherwise) {
@@ -76,6 +76,38 @@ bool take_recorded(const pb::Node& node, const NodeSystem& system, uint32_t id,
 
 }  // namespace
 
+uint32_t NodeGraphCache::know(const pb::LaunchFile* topology, const pb::LaunchFile* graph) {
+  if (topology == nullptr && graph == nullptr) return 0;
+  Files files;
+  if (topology != nullptr) files.topology = {topology->path(), topology->text()};
+  if (graph != nullptr) files.graph = {graph->path(), graph->text()};
+  const auto at = std::find(known_.files.begin(), known_.files.end(), files);
+  const auto number = static_cast<uint32_t>(at - known_.files.begin()) + 1;
+  if (at == known_.files.end()) known_.files.push_back(std::move(files));
+  return number;
+}
+
+Result<void> NodeGraphCache::read(uint32_t node, uint32_t files, Findings& findings) {
+  if (files == 0) return {};
+  const auto key = std::pair(hardware_of(node), files);
+  if (known_.as_told.count(key) > 0) return {};
+  const Files& texts = known_.files[files - 1];
+  pb::Node told = platform_.nodes(static_cast<int>(node));
+  if (!texts.topology.name.empty()) {
+    RH_TRY(told, platforms::told_topology(told, texts.topology, findings));
+  }
+  if (!texts.graph.name.empty()) {
+    RH_TRY(told, platforms::told_graphs(std::move(told), texts.graph, findings));
+  }
+  known_.as_told.emplace(key, std::move(told));
+  return {};
+}
+
+const pb::Node& NodeGraphCache::seen(uint32_t node, uint32_t files) {
+  const auto told = known_.as_told.find({hardware_of(node), files});
+  return told == known_.as_told.end() ? platform_.nodes(static_cast<int>(node)) : told->second;
+}
+
 uint32_t NodeGraphCache::hardware_of(uint32_t node) {
   const auto [at, fresh] = hardware_of_node_.emplace(node, 0);
   if (!fresh) return at->second;
@@ -115,7 +147,11 @@ std::string NodeGraphCache::key_of(const SystemScope& scope, const TopologySetti
 std::shared_ptr<const NodeSystem> NodeGraphCache::look(const SystemScope& scope,
                                                        const TopologySettings& settings) {
   auto& known = known_.systems[key_of(scope, settings)];
-  if (!known) known = std::make_shared<const NodeSystem>(platform_, scope, settings);
+  if (!known) {
+    known = std::make_shared<const NodeSystem>(
+        platform_, [&](uint32_t node) -> const pb::Node& { return seen(node, settings.files); },
+        scope, settings);
+  }
   return known;
 }
 
@@ -124,10 +160,10 @@ std::shared_ptr<const NodeGraphs> NodeGraphCache::find(const SystemScope& scope,
   std::string key = key_of(scope, settings);
   if (const auto at = known_.graphs.find(key); at != known_.graphs.end()) return at->second;
 
-  auto out = std::make_shared<NodeGraphs>(
-      NodeGraphs{NodeSystem(platform_, scope, settings), {}, {}, {}, {}, {}, false});
+  auto out =
+      std::make_shared<NodeGraphs>(NodeGraphs{*look(scope, settings), {}, {}, {}, {}, {}, false});
   const NodeSystem& system = out->system;
-  const pb::Node& node = platform_.nodes(static_cast<int>(scope.gpus.front().node));
+  const pb::Node& node = seen(scope.gpus.front().node, settings.files);
   out->recorded = take_recorded(node, system, 0, out->ring);
   if (!out->recorded) {
     out->ring = search_graph(system, {GraphPattern::kRing, 1, kMaxRings, false}, settings);

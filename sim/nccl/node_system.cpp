@@ -68,9 +68,9 @@ bool is_flattened(const std::string& lower, const std::string& upper) {
 
 class SystemBuilder {
  public:
-  SystemBuilder(const pb::Platform& platform, const SystemScope& scope,
-                const TopologySettings& settings, NodeSystem& out)
-      : platform_(platform), scope_(scope), settings_(settings), out_(out) {}
+  SystemBuilder(const pb::Platform& platform, const NodeOf& nodes, const SystemScope& scope,
+                NodeSystem& out)
+      : platform_(platform), nodes_(nodes), scope_(scope), settings_(out.settings_), out_(out) {}
 
   void run() {
     std::set<uint32_t> hosts;
@@ -86,7 +86,7 @@ class SystemBuilder {
   }
 
  private:
-  const pb::Node& host(uint32_t index) const { return platform_.nodes(static_cast<int>(index)); }
+  const pb::Node& host(uint32_t index) const { return nodes_(index); }
 
   [[nodiscard]] uint32_t position(uint32_t node) const {
     const auto at = std::lower_bound(out_.hosts.begin(), out_.hosts.end(), node);
@@ -315,6 +315,7 @@ class SystemBuilder {
   }
 
   const pb::Platform& platform_;
+  const NodeOf& nodes_;
   const SystemScope& scope_;
   const TopologySettings& settings_;
   NodeSystem& out_;
@@ -325,8 +326,15 @@ class SystemBuilder {
 
 NodeSystem::NodeSystem(const pb::Platform& platform, SystemScope scope,
                        const TopologySettings& settings)
+    : NodeSystem(
+          platform,
+          [&](uint32_t node) -> const pb::Node& { return platform.nodes(static_cast<int>(node)); },
+          std::move(scope), settings) {}
+
+NodeSystem::NodeSystem(const pb::Platform& platform, const NodeOf& nodes, SystemScope scope,
+                       const TopologySettings& settings)
     : settings_(settings) {
-  SystemBuilder(platform, scope, settings_, *this).run();
+  SystemBuilder(platform, nodes, scope, *this).run();
   PathFinder(*this, settings_).run();
   finish();
 }

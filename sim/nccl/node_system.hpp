@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -69,10 +70,16 @@ struct SystemScope {
   bool sockets = false;  // nets are IP interfaces
 };
 
+// A node of the platform as NCCL takes it.
+using NodeOf = std::function<const pb::Node&(uint32_t)>;
+
 class NodeSystem {
  public:
   // `platform` is expanded and its GPUs and NICs exist.
   NodeSystem(const pb::Platform& platform, SystemScope scope, const TopologySettings& settings);
+  // The same with nodes as files tell them (NCCL_TOPO_FILE).
+  NodeSystem(const pb::Platform& platform, const NodeOf& nodes, SystemScope scope,
+             const TopologySettings& settings);
 
   std::vector<SystemDevice> devices;
   std::vector<Wire> wires;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "sim/nccl/environment.hpp"
 #include "sim/nccl/networks.hpp"
 #include "sim/scenario/environment.hpp"
 
@@ -68,7 +69,13 @@ class Placing {
         if (auto ok = check_network(node(entry->node()), member.env, rank); !ok) return ok;
       }
       const auto [known, fresh] = environments.emplace(member.env, settings_.size());
-      if (fresh) settings_.push_back(topology_settings(member.env, version, out_.notes));
+      if (fresh) {
+        settings_.push_back(topology_settings(member.env, version, out_.notes));
+        settings_.back().files = files_of(member.env);
+      }
+      if (auto ok = cache_.read(entry->node(), settings_[known->second].files, out_.files); !ok) {
+        return ok;
+      }
       std::vector<std::string> repeated;  // of an environment that was read before
       member.network =
           network_settings(member.env, node(entry->node()), fresh ? out_.notes : repeated);
@@ -76,6 +83,30 @@ class Placing {
       out_.members.push_back(std::move(member));
     }
     return {};
+  }
+
+  [[nodiscard]] const pb::LaunchFile* find_file(const std::string& path) const {
+    for (const pb::LaunchFile& file : context_.launch.files()) {
+      if (file.path() == path) return &file;
+    }
+    return nullptr;
+  }
+
+  // The files that a rank reads. NCCL takes that of NVIDIA's topology daemon where no variable names
+  // one, and goes on without one that is not there.
+  uint32_t files_of(const std::map<std::string, std::string>& env) {
+    constexpr const char* kDaemon = "/var/run/nvidia-topologyd/virtualTopology.xml";
+    const auto named = [&](const char* name, const char* otherwise) -> const pb::LaunchFile* {
+      const std::string path = variable_in(env, name);
+      const pb::LaunchFile* file = find_file(path.empty() ? otherwise : path);
+      if (file == nullptr && !path.empty()) {
+        out_.notes.push_back(fmt::format(
+            "{}={} is not one of launch.files and taken as not being there", name, path));
+      }
+      return file;
+    };
+    const pb::LaunchFile* topology = named("NCCL_TOPO_FILE", kDaemon);
+    return cache_.know(topology, named("NCCL_GRAPH_FILE", ""));
   }
 
   [[nodiscard]] Result<void> check_seat(const pb::RankLaunch& entry) const {
@@ -266,8 +297,10 @@ class Placing {
           off.push_back(out_.members[m].rank);
         }
       }
-      out_.fallbacks.push_back({group.node, off, name_of(best), name_of(now),
-                                "peer-to-peer is switched off on ranks " + format_ranks(off)});
+      out_.fallbacks.push_back(
+          {group.node, off, name_of(best), name_of(now),
+           off.empty() ? "the file of NCCL_TOPO_FILE keeps GPUs apart"
+                       : "peer-to-peer is switched off on ranks " + format_ranks(off)});
     }
     if (out_.groups.size() > 1) return;
     const bool several = out_.groups.front().hosts.size() > 1;

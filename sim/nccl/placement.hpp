@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/finding.hpp"
 #include "sim/nccl/network_settings.hpp"
 #include "sim/nccl/node_graphs.hpp"
 #include "sim/nccl/topology_settings.hpp"
@@ -59,6 +60,7 @@ struct Placement {
   bool staged_sends = false;       // with GPUDirect RDMA: some ranks send through host memory
   bool host_only = false;          // Gloo and MPI: everything goes through host memory
   std::vector<std::string> notes;  // variables that NCCL or this model would not honour
+  Findings files;                  // about files that variables name
 
   // Between two members of one group.
   [[nodiscard]] PairTransport between(const Member& a, const Member& b) const;

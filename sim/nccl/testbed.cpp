@@ -119,6 +119,7 @@ Result<std::unique_ptr<Testbed>> Testbed::make(pb::Platform platform, const Test
   launch.set_nccl_version(options.nccl_version.empty() ? "2.28.9" : options.nccl_version);
   launch.set_backend(options.backend);
   launch.set_world_size(size.ranks);
+  for (const pb::LaunchFile& file : options.files) *launch.add_files() = file;
   for (uint32_t node = 0, rank = 0; rank < size.ranks; ++node) {
     if (static_cast<int>(node) >= platform.nodes_size()) {
       return fail(Code::kBadInput, fmt::format("rank {} has no GPU", rank), where,

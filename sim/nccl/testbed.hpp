@@ -31,6 +31,7 @@ struct TestbedOptions {
   std::string nccl_version;    // empty: 2.28.9
   pb::Backend backend = pb::NCCL;
   std::vector<RankSetting> settings;
+  std::vector<pb::LaunchFile> files;  // that settings name
 };
 
 class Testbed {

@@ -28,15 +28,11 @@ class Reader {
       : environment_(environment), notes_(notes) {}
 
   int number(const char* name, int otherwise) {
-    const std::string* text = value_of(environment_, name);
-    if (text == nullptr) return otherwise;
-    if (is_number(*text)) {
-      const int value = whole_number(environment_, name, otherwise);
-      return value == -2 ? otherwise : value;
+    if (std::string note = number_note(name, variable_in(environment_, name)); !note.empty()) {
+      notes_.push_back(std::move(note));
     }
-    notes_.push_back(std::string(name) + "=" + *text +
-                     " is not a whole number; NCCL keeps its default");
-    return otherwise;
+    const int value = whole_number(environment_, name, otherwise);
+    return value == -2 ? otherwise : value;
   }
 
   // LOC, NVL, PIX, PXB, PHB, SYS, or the old numbers 0 to 5. False when it is not set.
@@ -130,12 +126,6 @@ TopologySettings topology_settings(const Environment& environment, const NcclVer
   // Memory of another node is reached through cuMem handles only.
   out.multi_node_nvlink =
       reader.number("NCCL_MNNVL_ENABLE", 2) != 0 && reader.number("NCCL_CUMEM_ENABLE", -1) != 0;
-  for (const char* name : {"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE"}) {
-    const std::string* file = value_of(environment, name);
-    if (file == nullptr) continue;
-    notes.push_back(std::string(name) + "=" + *file +
-                    " is not opened: make a platform of it with rehearse platforms import");
-  }
   return out;
 }
 

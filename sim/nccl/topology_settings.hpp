@@ -32,6 +32,8 @@ struct TopologySettings {
   bool collnet = false;                 // NCCL_COLLNET_ENABLE
   int collnet_nodes = 2;                // NCCL_COLLNET_NODE_THRESHOLD
   bool multi_node_nvlink = true;        // NCCL_MNNVL_ENABLE, NCCL_CUMEM_ENABLE
+  uint32_t files = 0;                   // what NCCL_TOPO_FILE and NCCL_GRAPH_FILE say
+                                        // (NodeGraphCache::know); 0: nothing
   NcclVersion version;
 
   bool operator==(const TopologySettings&) const = default;
@@ -40,8 +42,8 @@ struct TopologySettings {
 // What two ranks of one node can do together.
 [[nodiscard]] TopologySettings weaker(TopologySettings a, const TopologySettings& b);
 
-// Reads them from a rank's environment. What NCCL would not understand keeps the default and gives a
-// sentence in `notes`, as do NCCL_TOPO_FILE and NCCL_GRAPH_FILE, which are imported, not opened.
+// Reads them from a rank's environment, but for `files`. What NCCL would not understand keeps the
+// default and gives a sentence in `notes`.
 [[nodiscard]] TopologySettings topology_settings(
     const std::map<std::string, std::string>& environment, const NcclVersion& version,
     std::vector<std::string>& notes);

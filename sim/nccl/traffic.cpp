@@ -125,6 +125,7 @@ Result<CommunicatorModel> CommunicatorModel::create(const ModelContext& context,
     findings.add("nccl-setting", Severity::kWarning, note, "correct or unset the variable");
   }
   findings.merge(variable_findings(placement));
+  findings.merge(placement.files);
   RH_TRY(std::vector<OtherDecider> others, other_deciders(context, placement, version));
   Impl impl{context,
             time_parameters(context.platform.efficiency()),

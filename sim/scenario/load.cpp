@@ -104,6 +104,32 @@ Result<void> read_environments(const fs::path& scenario, pb::Launch& launch) {
   return {};
 }
 
+constexpr uint64_t kMaxFileBytes = 16u << 20;
+
+// Files of the nodes that variables name. A scenario of somebody else must not
+// read what is not its own.
+Result<void> read_files(const fs::path& scenario, pb::Launch& launch) {
+  for (pb::LaunchFile& each : *launch.mutable_files()) {
+    const std::string where = fmt::format("{}: launch.files[{}]", scenario.string(), each.path());
+    if (each.path().empty()) {
+      return bad_input("a file without a path", where, "write the path that the variable names");
+    }
+    if (each.file().empty() == each.text().empty()) {
+      return bad_input("a file has either `file` or `text`", where,
+                       "write file: NAME, a file beside the scenario");
+    }
+    if (each.file().empty()) continue;
+    const fs::path name = fs::path(each.file()).lexically_normal();
+    if (name.is_absolute() || *name.begin() == "..") {
+      return bad_input(fmt::format("{} is not below the folder of the scenario", each.file()),
+                       where, "copy the file beside the scenario and name it there");
+    }
+    RH_TRY(*each.mutable_text(), read_file(scenario.parent_path() / name, kMaxFileBytes));
+    each.clear_file();
+  }
+  return {};
+}
+
 Result<fs::path> find_trace(const pb::TraceSource& source, const fs::path& beside, int depth,
                             Reporter& reporter) {
   if (source.has_synth() && !source.file().empty()) {
@@ -152,6 +178,9 @@ Result<Scenario> finish(pb::Scenario document, const fs::path& where, const Assi
     if (auto set = set_path(document, path, value, platforms.resolver()); !set) {
       return tl::unexpected(std::move(set).error());
     }
+  }
+  if (auto read = read_files(where, *document.mutable_launch()); !read) {
+    return tl::unexpected(std::move(read).error());
   }
   RH_TRY(fs::path path, find_trace(document.trace(), where, 0, reporter));
   RH_TRY(traces::Trace trace, traces::read_rtrace(path, {}, reporter));

@@ -55,6 +55,34 @@ TEST_CASE("platform and environments are files beside the scenario", "[sim][scen
   CHECK(variable(*scenario, 9, "B") == "rank");
 }
 
+TEST_CASE("files that variables name are read from the folder of the scenario only",
+          "[sim][scenario]") {
+  SilentReporter reporter;
+  tests::TemporaryFolder folder;
+  write(folder.path / "nccl/topo.xml", "<system/>");
+  const auto loaded = [&](const std::string& files) {
+    write(
+        folder.path / "job.yaml",
+        "trace: ddp-16\nplatform: {like: dgx-a100, scale: 2}\nlaunch:\n  files: [" + files + "]\n");
+    return load_scenario((folder.path / "job.yaml").string(), reporter);
+  };
+  const auto good = loaded("{path: /etc/topo.xml, file: nccl/topo.xml}");
+  if (!good) FAIL(good.error().message());
+  REQUIRE(good->document.launch().files_size() == 1);
+  CHECK(good->document.launch().files(0).text() == "<system/>");
+  CHECK(good->document.launch().files(0).file().empty());
+  CHECK(loaded("{path: /etc/topo.xml, text: <system/>}"));
+  for (const char* away : {"/etc/passwd", "../job.yaml", "nccl/../../job.yaml"}) {
+    const auto refused = loaded(std::string("{path: /etc/topo.xml, file: ") + away + "}");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == Code::kBadInput);
+    CHECK(refused.error().what.find("not below the folder") != std::string::npos);
+  }
+  CHECK_FALSE(loaded("{path: /etc/topo.xml}"));
+  CHECK_FALSE(loaded("{file: nccl/topo.xml}"));
+  CHECK(loaded("{path: /etc/topo.xml, file: other.xml}").error().code == Code::kMissingInput);
+}
+
 TEST_CASE("a file that the scenario names and that is not there is an error", "[sim][scenario]") {
   SilentReporter reporter;
   tests::TemporaryFolder folder;
