@@ -73,7 +73,13 @@ Result<void> write_logs(Context& context, const sim::Scenario& scenario,
   }
   if (!context.has("flight-recorder")) return {};
   if (outcome.flight_records().empty()) {
-    context.reporter().note("no flight recorder dump: no watchdog of PyTorch ran out");
+    const std::string& state = outcome.bring_up().failed_in();
+    context.reporter().note(state.empty()
+                                ? "no flight recorder dump: no watchdog of PyTorch ran out"
+                                : fmt::format("no flight recorder dump: the start ended in state "
+                                              "{}, and no "
+                                              "watchdog of PyTorch had a collective to wait for",
+                                              state));
   }
   for (const pb::FlightRecorder& recorder : outcome.flight_records()) {
     const std::string name = fmt::format("nccl_trace_rank_{}.json", recorder.rank());

@@ -96,7 +96,7 @@ void add_rank(const Job& job, const Trouble& trouble, const std::string& text, p
   pb::TimerEvent& timer = *out.add_timers();
   timer.set_time_ns(trouble.gives_up);
   timer.set_rank(rank);
-  timer.set_timer("start");
+  timer.set_timer(trouble.watched ? "watchdog" : "start");
   timer.set_text(text);
   timer.set_action("raise");
 }

@@ -41,6 +41,7 @@ struct Trouble {
   Nanos since = 0;
   Nanos gives_up = kNever;  // when it shows the text; kNever: it waits for ever
   bool waits = false;       // it gives up because nothing came, not because it was refused
+  bool watched = false;     // by PyTorch's watchdog: a collective of it is on its stream
   std::vector<uint32_t> for_ranks = {};  // that it waits for
   Facts facts = {};
 };

@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/bringup/wires.hpp"
 
-#include "sim/nccl/environment.hpp"
+#include "sim/nccl/networks.hpp"
 #include "sim/timers/settings.hpp"
 
 namespace rehearse::sim::bringup {
-namespace {
-
-bool uses_rdma(const Process& process) {
-  const std::string off = process.variable("NCCL_IB_DISABLE"), net = process.variable("NCCL_NET");
-  return (off.empty() || off == "0") && net != "Socket" && net != "socket";
-}
-
-}  // namespace
 
 Wires::Wires(Job& job) : job_(job), there_(job.started()) {
   std::set<uint32_t> nodes;
@@ -22,12 +14,9 @@ Wires::Wires(Job& job) : job_(job), there_(job.started()) {
 
 std::vector<const pb::Nic*> Wires::adapters(size_t p) {
   std::vector<const pb::Nic*> out;
-  if (!uses_rdma(process(p))) return out;
-  for (const pb::Nic& nic : job_.node(process(p).node).nics()) {
-    const bool rdma = nic.kind() != pb::ETHERNET && nic.kind() != pb::NIC_KIND_UNSPECIFIED;
-    if (rdma && !nic.down() && name_allowed(nic.name(), process(p).variable("NCCL_IB_HCA"))) {
-      out.push_back(&nic);
-    }
+  const pb::Node& node = job_.node(process(p).node);
+  for (const uint32_t nic : usable_adapters(node, process(p).env)) {
+    out.push_back(&node.nics(static_cast<int>(nic)));
   }
   return out;
 }
@@ -56,6 +45,7 @@ void Wires::watch(size_t p, Trouble& trouble) {
   const TorchTimers torch = timers_of(job_.launch, process(p).env, job_.findings).torch;
   if (job_.launch.framework() != pb::PYTORCH || !torch.acts()) return;
   trouble.gives_up = process(p).clock + torch.timeout;
+  trouble.watched = true;
   trouble.facts["ms"] = std::to_string(torch.timeout / 1'000'000);
 }
 

@@ -39,6 +39,78 @@ const char* torch_type(traces::DType type) {
   }
 }
 
+// TORCH_NCCL_DUMP_ON_TIMEOUT and the size of the buffer switch the recorder off; without a word it is taken to be on.
+bool keeps_records(const std::map<std::string, std::string>& env) {
+  const auto off = [&](const char* name) {
+    const auto at = env.find(name);
+    if (at == env.end()) return false;
+    const std::string value = lower_case(at->second);
+    return value == "0" || value == "false" || value == "no" || value == "n";
+  };
+  return !off("TORCH_NCCL_DUMP_ON_TIMEOUT") && !off("TORCH_NCCL_TRACE_BUFFER_SIZE") &&
+         !off("TORCH_FR_BUFFER_SIZE");
+}
+
+pb::FlightRecorder& add_recorder(const pb::Launch& launch, uint32_t rank, pb::Outcome& out) {
+  pb::FlightRecorder& recorder = *out.add_flight_records();
+  recorder.set_rank(rank);
+  recorder.set_version("2.10");
+  recorder.set_nccl_version(launch.nccl_version());
+  return recorder;
+}
+
+// The process groups of a rank before its first call; indices in `out` by communicator.
+std::map<size_t, int> add_groups(const std::vector<traces::Communicator>& communicators,
+                                 traces::RankId rank, pb::FlightRecorder& out) {
+  std::map<size_t, int> group_of;
+  for (size_t c = 0; c < communicators.size(); ++c) {
+    const auto& members = communicators[c].members;
+    if (members.size() < 2 || std::find(members.begin(), members.end(), rank) == members.end()) {
+      continue;
+    }
+    group_of[c] = out.groups_size();
+    pb::FlightGroup& group = *out.add_groups();
+    group.set_id(std::to_string(group_of[c]));
+    group.set_name(communicators[c].id);
+    group.set_description(communicators[c].description);
+    for (const traces::RankId member : members) group.add_ranks(member);
+    group.set_last_enqueued(-1);
+    group.set_last_started(-1);
+    group.set_last_completed(-1);
+  }
+  return group_of;
+}
+
+void add_tensor(int64_t elements, traces::DType type, pb::FlightTensor& out) {
+  out.add_sizes(elements);
+  out.set_dtype(torch_type(type));
+}
+
+// A call that the host has put on its stream, and nothing more.
+pb::FlightEntry scheduled_entry(const traces::Call& call, Nanos created, Nanos timeout,
+                                pb::FlightGroup& group) {
+  const bool pair = traces::is_point_to_point(call.collective);
+  const int64_t sequence = call.sequence + 1;  // PyTorch counts from 1
+  pb::FlightEntry entry;
+  entry.set_group_id(group.id());
+  entry.set_group_name(group.name());
+  entry.set_group_description(group.description());
+  entry.set_collective_seq(pair ? 0 : sequence);
+  entry.set_p2p_seq(pair ? sequence : 0);
+  entry.set_op_id(sequence);
+  entry.set_p2p(pair);
+  entry.set_collective(name_of(call.collective));
+  entry.set_profiling_name(fmt::format("nccl:{}", name_of(call.collective)));
+  entry.set_created_ns(created);
+  entry.set_timeout_ms(timeout / 1'000'000);
+  entry.set_state("scheduled");
+  const int64_t element = std::max(1, traces::size_of(call.dtype));
+  add_tensor(call.bytes_in / element, call.dtype, *entry.add_inputs());
+  add_tensor(call.bytes_out / element, call.dtype, *entry.add_outputs());
+  if (!pair) group.set_last_enqueued(std::max(group.last_enqueued(), sequence));
+  return entry;
+}
+
 // One rank's dump.
 class RecordedRank {
  public:
@@ -50,7 +122,7 @@ class RecordedRank {
         until_(until) {}
 
   void fill(Nanos timeout, pb::FlightRecorder& out) {
-    add_groups(out);
+    group_of_ = add_groups(evidence_.program.communicators, rank_.rank, out);
     std::vector<pb::FlightEntry> entries;
     for (size_t c = 0; c < rank_.calls.size(); ++c) {
       const Nanos created = created_at(c);
@@ -69,26 +141,6 @@ class RecordedRank {
 
  private:
   [[nodiscard]] bool done(Nanos time) const { return time >= 0 && time <= until_; }
-
-  void add_groups(pb::FlightRecorder& out) {
-    for (size_t c = 0; c < evidence_.program.communicators.size(); ++c) {
-      const traces::Communicator& communicator = evidence_.program.communicators[c];
-      const auto& members = communicator.members;
-      if (members.size() < 2 ||
-          std::find(members.begin(), members.end(), rank_.rank) == members.end()) {
-        continue;
-      }
-      group_of_[c] = out.groups_size();
-      pb::FlightGroup& group = *out.add_groups();
-      group.set_id(std::to_string(group_of_[c]));
-      group.set_name(communicator.id);
-      group.set_description(communicator.description);
-      for (const traces::RankId member : members) group.add_ranks(member);
-      group.set_last_enqueued(-1);
-      group.set_last_started(-1);
-      group.set_last_completed(-1);
-    }
-  }
 
   // When the host put it on its stream: the last of the host operations before it.
   [[nodiscard]] Nanos created_at(size_t c) const {
@@ -109,23 +161,7 @@ class RecordedRank {
   pb::FlightEntry entry_of(size_t c, Nanos created, Nanos timeout, pb::FlightRecorder& out) {
     const traces::Call& call = rank_.calls[c];
     pb::FlightGroup& group = *out.mutable_groups(group_of_[call.communicator]);
-    const bool pair = traces::is_point_to_point(call.collective);
-    const int64_t sequence = call.sequence + 1;  // PyTorch counts from 1
-    pb::FlightEntry entry;
-    entry.set_group_id(group.id());
-    entry.set_group_name(group.name());
-    entry.set_group_description(group.description());
-    entry.set_collective_seq(pair ? 0 : sequence);
-    entry.set_p2p_seq(pair ? sequence : 0);
-    entry.set_op_id(sequence);
-    entry.set_p2p(pair);
-    entry.set_collective(name_of(call.collective));
-    entry.set_profiling_name(fmt::format("nccl:{}", name_of(call.collective)));
-    entry.set_created_ns(created);
-    entry.set_timeout_ms(timeout / 1'000'000);
-    const int64_t element = std::max(1, traces::size_of(call.dtype));
-    add_tensor(call.bytes_in / element, call.dtype, *entry.add_inputs());
-    add_tensor(call.bytes_out / element, call.dtype, *entry.add_outputs());
+    pb::FlightEntry entry = scheduled_entry(call, created, timeout, group);
     const Nanos end = end_[rank_.call_op[c]];
     const bool started = done(arrival_[c]), completed = done(end);
     entry.set_state(completed ? "completed" : started ? "started" : "scheduled");
@@ -135,17 +171,12 @@ class RecordedRank {
       entry.set_completed_ns(end);
       entry.set_duration_ms(static_cast<double>(end - arrival_[c]) / 1e6);
     }
-    if (!pair) {
-      group.set_last_enqueued(std::max(group.last_enqueued(), sequence));
+    if (!entry.p2p()) {
+      const int64_t sequence = entry.collective_seq();
       if (started) group.set_last_started(std::max(group.last_started(), sequence));
       if (completed) group.set_last_completed(std::max(group.last_completed(), sequence));
     }
     return entry;
-  }
-
-  static void add_tensor(int64_t elements, traces::DType type, pb::FlightTensor& out) {
-    out.add_sizes(elements);
-    out.set_dtype(torch_type(type));
   }
 
   const Evidence& evidence_;
@@ -162,15 +193,54 @@ void fill_flight_records(const Scenario& scenario, const Evidence& evidence, Nan
                          pb::Outcome& out) {
   const pb::Launch& launch = scenario.document.launch();
   Findings unused;
+  const std::map<std::string, std::string> env(launch.env().begin(), launch.env().end());
   for (uint32_t r = 0; r < evidence.program.ranks.size(); ++r) {
-    pb::FlightRecorder& recorder = *out.add_flight_records();
-    recorder.set_rank(evidence.program.ranks[r].rank);
-    recorder.set_version("2.10");
-    recorder.set_nccl_version(launch.nccl_version());
-    const TorchTimers torch =
-        timers_of(launch, {launch.env().begin(), launch.env().end()}, unused).torch;
-    RecordedRank(evidence, r, until).fill(torch.timeout, recorder);
+    pb::FlightRecorder& recorder = add_recorder(launch, evidence.program.ranks[r].rank, out);
+    RecordedRank(evidence, r, until).fill(timers_of(launch, env, unused).torch.timeout, recorder);
   }
+}
+
+void fill_first_calls(const Scenario& scenario, pb::Outcome& out) {
+  const pb::Launch& launch = scenario.document.launch();
+  Findings unused;
+  for (const pb::RankBringUp& row : out.bring_up().ranks()) {
+    const auto& ranks = scenario.trace->ranks;
+    const auto rank = std::find_if(ranks.begin(), ranks.end(), [&](const traces::RankTrace& each) {
+      return each.rank == row.rank();
+    });
+    const auto seat =
+        std::find_if(launch.ranks().begin(), launch.ranks().end(),
+                     [&](const pb::RankLaunch& each) { return each.rank() == row.rank(); });
+    if (rank == ranks.end() || seat == launch.ranks().end()) continue;
+    const auto env = environment_of(launch, *seat);
+    pb::FlightRecorder& recorder = add_recorder(launch, row.rank(), out);
+    const std::map<size_t, int> groups =
+        add_groups(scenario.trace->communicators, rank->rank, recorder);
+    const auto call =
+        std::find_if(rank->ops.calls.begin(), rank->ops.calls.end(),
+                     [&](const traces::Call& each) { return groups.count(each.communicator) > 0; });
+    if (call == rank->ops.calls.end()) continue;
+    pb::FlightGroup& group = *recorder.mutable_groups(groups.at(call->communicator));
+    pb::FlightEntry& entry = *recorder.add_entries();
+    entry =
+        scheduled_entry(*call, row.since_ns(), timers_of(launch, env, unused).torch.timeout, group);
+    // Its kernel runs and waits for data.
+    entry.set_state("started");
+    entry.set_started_ns(row.since_ns());
+    if (!entry.p2p()) group.set_last_started(entry.collective_seq());
+    recorder.set_entries_total(1);
+  }
+}
+
+bool dumps_records(const pb::Launch& launch, const pb::Outcome& outcome) {
+  if (launch.framework() != pb::PYTORCH) return false;
+  const bool expired =
+      std::any_of(outcome.timers().begin(), outcome.timers().end(),
+                  [](const pb::TimerEvent& timer) { return timer.timer() == "watchdog"; });
+  return expired &&
+         std::any_of(launch.ranks().begin(), launch.ranks().end(), [&](const pb::RankLaunch& rank) {
+           return keeps_records(environment_of(launch, rank));
+         });
 }
 
 void add_health_report(const Scenario& scenario, const Evidence& evidence, pb::Outcome& out) {

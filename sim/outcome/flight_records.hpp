@@ -12,6 +12,14 @@ namespace rehearse::sim {
 void fill_flight_records(const Scenario& scenario, const Evidence& evidence, Nanos until,
                          pb::Outcome& out);
 
+// The same for a start that hangs in its first collective: the call that each rank has put on its stream, and that
+// runs without end. What hangs or fails earlier leaves nothing: PyTorch records a call once its communicator exists.
+void fill_first_calls(const Scenario& scenario, pb::Outcome& out);
+
+// Would PyTorch write them? A watchdog ran out, and neither TORCH_NCCL_DUMP_ON_TIMEOUT=0 nor a buffer of size 0 keeps it
+// from it.
+[[nodiscard]] bool dumps_records(const pb::Launch& launch, const pb::Outcome& outcome);
+
 // Finding "nccl-ras": what NCCL's health service (`ncclras`, since 2.24, NCCL_RAS_ENABLE) says of a run that hangs,
 // from the same counters: communicators whose ranks have launched different numbers of operations. Without it nothing.
 void add_health_report(const Scenario& scenario, const Evidence& evidence, pb::Outcome& out);
