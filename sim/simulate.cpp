@@ -10,6 +10,7 @@
 #include "sim/bringup/bringup.hpp"
 #include "sim/efficiency.hpp"
 #include "sim/fabric/fabric.hpp"
+#include "sim/launch_order.hpp"
 #include "sim/nccl/messages.hpp"
 #include "sim/nccl/node_graphs.hpp"
 #include "sim/nccl/traffic.hpp"
@@ -117,13 +118,6 @@ Result<std::optional<CallTraffic>> replicated_transfer(const Scenario& scenario,
   return out;
 }
 
-// A timeout makes PyTorch write them.
-bool dumps_records(const Scenario& scenario, const pb::Outcome& outcome) {
-  if (scenario.document.launch().framework() != pb::PYTORCH) return false;
-  return std::any_of(outcome.timers().begin(), outcome.timers().end(),
-                     [](const pb::TimerEvent& timer) { return timer.timer() == "watchdog"; });
-}
-
 // Timeline and pictures of the run up to its end.
 void show(const Scenario& scenario, const Evidence& whole, Detail detail, pb::Outcome& outcome) {
   Replayed until;
@@ -155,6 +149,7 @@ Result<void> replay_and_look(const Scenario& scenario, const Looks* looks, Repor
   for (const pb::Patch& patch : scenario.transforms) {
     if (auto done = transform(program, patch); !done) return done;
   }
+  if (auto ordered = order_launches(scenario, program); !ordered) return ordered;
   if (scenario.alone) separate_ranks(program);
   RH_TRY(const std::vector<bool> grew, grow_communicators(scenario, program));
   RH_TRY(platforms::Links links, platforms::Links::build(scenario.document.platform()));
@@ -255,6 +250,10 @@ Result<pb::Outcome> simulate_here(const Scenario& written, Detail detail, Report
   };
   if (up.failed) {
     tell_origin(start.up.outcome);
+    if (has(detail, Detail::kRecords) &&
+        dumps_records(written.document.launch(), start.up.outcome)) {
+      fill_first_calls(written, start.up.outcome);
+    }
     return std::move(start.up.outcome);
   }
   const Scenario& scenario = start.of(written);
@@ -267,7 +266,7 @@ Result<pb::Outcome> simulate_here(const Scenario& written, Detail detail, Report
       fill_savings(evidence, *outcome.mutable_critical_path());
     }
     const bool ended = outcome.verdict() == pb::CRASH;
-    if (has(detail, Detail::kRecords) && dumps_records(scenario, outcome)) {
+    if (has(detail, Detail::kRecords) && dumps_records(scenario.document.launch(), outcome)) {
       fill_flight_records(scenario, evidence, ended ? outcome.end_ns() : INT64_MAX, outcome);
     }
     if (outcome.verdict() == pb::HANG) add_health_report(scenario, evidence, outcome);

@@ -212,6 +212,9 @@ const std::vector<Case>& cases() {
 // Shown by tests of their own.
 const std::map<std::string_view, const char*> kElsewhere = {
     {"NCCL_CTA_POLICY", "needs registered buffers; nccl_choice_test shows it"},
+    {"NCCL_TOPO_FILE", "needs a file; nccl_files_test shows it"},
+    {"NCCL_GRAPH_FILE", "needs a file; nccl_files_test shows it"},
+    {"NCCL_LAUNCH_ORDER_IMPLICIT", "needs a job; launch_order_test shows it"},
 };
 
 }  // namespace

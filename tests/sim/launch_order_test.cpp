@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/launch_order.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "sim/simulate.hpp"
+
+namespace rehearse::launch_order_test {
+using namespace rehearse;
+using namespace rehearse::sim;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+// gpt-32 has communicators of three kinds, on streams of their own.
+pb::Outcome run(const Words& settings) {
+  SilentReporter silent;
+  auto scenario = load_scenario("gpt-32", silent);
+  REQUIRE(scenario);
+  for (const std::string& setting : settings) {
+    const auto patch = parse_assignment(setting);
+    REQUIRE(patch);
+    REQUIRE(apply(*scenario, *patch));
+  }
+  auto outcome = simulate(*scenario, silent);
+  if (!outcome) FAIL(outcome.error().message());
+  return *outcome;
+}
+
+bool finds(const pb::Outcome& outcome, const std::string& id) {
+  return std::any_of(outcome.findings().begin(), outcome.findings().end(),
+                     [&](const pb::OutcomeFinding& each) { return each.id() == id; });
+}
+
+}  // namespace
+
+TEST_CASE("implicit launch order serialises communicators with an old CUDA only", "[sim]") {
+  const std::string current = "launch.nccl_version=2.26.2";
+  const std::string order = "launch.env.NCCL_LAUNCH_ORDER_IMPLICIT=1";
+  const pb::Outcome usual = run({current});
+  const pb::Outcome old = run({current, order, "platform.nodes[*].versions.cuda=12.2"});
+  CHECK(old.verdict() == pb::COMPLETED);
+  CHECK(finds(old, "nccl-launch-order"));
+  CHECK(old.step_time_ns().mean() > usual.step_time_ns().mean());
+  for (const Words& settings :
+       {Words{current, order, "platform.nodes[*].versions.cuda=12.4"}, Words{current, order},
+        Words{"launch.nccl_version=2.25.1", order, "platform.nodes[*].versions.cuda=12.2"}}) {
+    const pb::Outcome other = run(settings);
+    CHECK_FALSE(finds(other, "nccl-launch-order"));
+  }
+  CHECK(run({current, order}).step_time_ns().mean() == usual.step_time_ns().mean());
+}
+
+}  // namespace rehearse::launch_order_test
