@@ -60,7 +60,8 @@ std::string example_of(const pb::Fault& fault) {
   for (const pb::Parameter& p : fault.parameters()) {
     values += fmt::format("{}{}={}", values.empty() ? ":" : ",", p.name(), p.default_());
   }
-  return fmt::format("rehearse run ddp-16 --fault {}{}", fault.id(), values);
+  return fmt::format("rehearse run {} --fault {}{}",
+                     fault.scenario().empty() ? "ddp-16" : fault.scenario(), fault.id(), values);
 }
 
 std::string show(const pb::Fault& fault, const Terminal& terminal) {
@@ -72,6 +73,10 @@ std::string show(const pb::Fault& fault, const Terminal& terminal) {
   facts.add({"in traces", fault.in_traces()});
   facts.add({"in logs", fault.in_logs()});
   facts.add({"simulated", grade_of(fault)});
+  if (!fault.frameworks().empty()) {
+    facts.add({"in jobs of", joined(fault.frameworks())});
+    facts.add({"elsewhere", fault.elsewhere()});
+  }
   facts.add({"sources", joined(fault.sources())});
   out += facts.text(terminal);
   if (fault.parameters_size() > 0) {

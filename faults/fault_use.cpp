@@ -157,6 +157,18 @@ Result<pb::FaultEdits> edits_of(const FaultUse& use, const pb::Scenario& documen
   return read_edits(*use.entry, values, &document);
 }
 
+// A fault of something that the job does not have would change nothing.
+Result<void> check_framework(const pb::Fault& fault, const pb::Launch& launch) {
+  const auto& known = fault.frameworks();
+  if (known.empty() || launch.framework() == pb::FRAMEWORK_UNSPECIFIED) return {};
+  const std::string own = lower_case(pb::Framework_Name(launch.framework()));
+  if (std::find(known.begin(), known.end(), own) != known.end()) return {};
+  return fail(Code::kUsage,
+              fmt::format("{} has no effect on a job of {}: it is a fault of {}", fault.id(), own,
+                          join_words(std::vector<std::string>(known.begin(), known.end()))),
+              fault.id(), fault.elsewhere());
+}
+
 }  // namespace
 
 Result<std::map<std::string, std::string>> values_in(const FaultUse& use,
@@ -277,6 +289,9 @@ Result<FaultUse> with_value(FaultUse use, std::string_view name, std::string val
 Result<FaultUse> parse_fault(std::string_view text, const FaultCatalogue& catalogue,
                              const pb::Scenario& document) {
   RH_TRY(FaultUse use, parse_fault(text, catalogue));
+  if (auto ok = check_framework(use.fault(), document.launch()); !ok) {
+    return tl::unexpected(std::move(ok).error());
+  }
   const std::string given = "," + std::string(text.substr(std::min(text.find(':'), text.size())));
   for (const pb::Parameter& p : use.fault().parameters()) {
     const int there = p.kind() == Kind::NODE   ? document.platform().nodes_size()

@@ -27,7 +27,7 @@ struct FaultUse {
 // for a value of the wrong kind or out of range.
 [[nodiscard]] Result<FaultUse> parse_fault(std::string_view text, const FaultCatalogue& catalogue);
 // The same for a scenario (expanded): a node or rank that is not stated is the default one, or the last where the
-// scenario is smaller than that.
+// scenario is smaller than that. kUsage also for a job of a framework that does not have what the fault breaks.
 [[nodiscard]] Result<FaultUse> parse_fault(std::string_view text, const FaultCatalogue& catalogue,
                                            const pb::Scenario& document);
 // All defaults.

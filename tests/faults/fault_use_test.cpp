@@ -37,6 +37,20 @@ TEST_CASE("a fault without parameters uses its defaults", "[faults]") {
   CHECK(parse_fault(other->text(), catalogue())->text() == other->text());
 }
 
+TEST_CASE("a fault of another framework is refused with what breaks the same there", "[faults]") {
+  sim::Scenario scenario = testing::small_scenario();
+  scenario.document.mutable_launch()->set_framework(pb::PYTORCH);
+  CHECK(parse_fault("F01", catalogue(), scenario.document));
+  scenario.document.mutable_launch()->set_framework(pb::HOROVOD);
+  for (const char* id : {"F01", "F02"}) {
+    const auto use = parse_fault(id, catalogue(), scenario.document);
+    REQUIRE_FALSE(use);
+    CHECK(use.error().code == Code::kUsage);
+    CHECK_THAT(use.error().what, Catch::Contains("has no effect on a job of horovod"));
+    CHECK_FALSE(use.error().fix.empty());
+  }
+}
+
 TEST_CASE("places that are not stated are in the scenario", "[faults]") {
   sim::Scenario scenario = testing::small_scenario();
   CHECK(parse_fault("F09", catalogue(), scenario.document)->text() == "F09:node=1,device=0");
