@@ -8,6 +8,7 @@
 #include "base/install.hpp"
 #include "base/units.hpp"
 #include "cli/context.hpp"
+#include "cli/platform_option.hpp"
 #include "cli/platforms_import.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
@@ -40,9 +41,7 @@ struct Shown {
   pb::Platform platform;  // expanded
 };
 
-Result<Shown> load(const platforms::PlatformCatalogue& from, const platforms::Entry& entry,
-                   uint32_t nodes) {
-  RH_TRY(pb::Platform platform, from.platform(entry.id));
+Result<Shown> load(pb::Platform platform, const platforms::Entry& entry, uint32_t nodes) {
   if (nodes > 0) platform.set_scale(nodes);
   if (auto done = platforms::expand(platform, entry.id); !done) {
     return tl::unexpected(std::move(done).error());
@@ -71,7 +70,8 @@ Result<void> list(Context& context) {
   Json rows = Json::array();
   Table table({{"id"}, {"GPUs of a node"}, {"NICs of a node"}, {"what it is"}});
   for (const auto& entry : entries) {
-    RH_TRY(const Shown shown, load(from, entry, 0));
+    RH_TRY(pb::Platform platform, from.platform(entry.id));
+    RH_TRY(const Shown shown, load(std::move(platform), entry, 0));
     rows.push_back(summary(shown));
     const pb::Node& node = shown.platform.nodes(0);
     table.add({entry.id, gpus_of(node), nics_of(node), entry.description});
@@ -84,13 +84,13 @@ Result<void> list(Context& context) {
 
 Result<void> show(Context& context) {
   const std::string& id = context.inputs()[1];
-  RH_TRY(auto from, catalogue());
-  RH_TRY(const pb::Platform compact, from.platform(id));
+  RH_TRY(pb::Platform compact, read_platform(id));
   uint32_t nodes = 0;
   if (context.has("nodes")) {
     RH_TRY(nodes, context.number("nodes", 1, 65536));
   }
-  RH_TRY(const Shown shown, load(from, {id, compact.name(), compact.description()}, nodes));
+  const platforms::Entry entry{id, compact.name(), compact.description()};
+  RH_TRY(const Shown shown, load(std::move(compact), entry, nodes));
   if (context.has("svg")) {
     const std::string file = context.get<std::string>("svg");
     auto done = write_file(file, platforms::draw_svg(shown.platform), context.overwrite());
@@ -142,7 +142,8 @@ Verb platforms_verb() {
   verb.name = "platforms";
   verb.summary = "browse the catalogue of machines, import others";
   verb.details =
-      "`list` (the default) shows all; `show ID` one of them, -v with every part after expansion. "
+      "`list` (the default) shows all; `show ID` one of them or a YAML file, -v with every part "
+      "after expansion. "
       "`import FILE...` makes a platform of what a machine tells of itself: an NCCL topology "
       "(NCCL_TOPO_DUMP_FILE), an NCCL graph (NCCL_GRAPH_DUMP_FILE; with the topology it belongs "
       "to, "
@@ -151,8 +152,9 @@ Verb platforms_verb() {
       "the "
       "files leave out comes from the "
       "machine of the catalogue that fits best and is listed under assumptions.";
-  verb.positionals = {{"ACTION", "what to do", Count::kOptional, {"list", "show", "import"}},
-                      {"ID", "the platform to show, or the files to import", Count::kAny, {}}};
+  verb.positionals = {
+      {"ACTION", "what to do", Count::kOptional, {"list", "show", "import"}},
+      {"ID", "the platform or YAML file to show, or the files to import", Count::kAny, {}}};
   verb.options = [](po::options_description& options) {
     auto add = options.add_options();
     add("nodes", po::value<std::string>()->value_name("N"), "show or import it with N nodes");
