@@ -267,6 +267,40 @@ TEST_CASE("drops, messages and newer records are told, newer versions refused",
   CHECK_THAT(empty.error().message(), Catch::Contains("none of its 2 records"));
 }
 
+TEST_CASE("what NCCL's tuner was shown is kept as evidence, equal tables once",
+          "[import][capture]") {
+  Writer w = sample(0);
+  const std::vector<float> costs = {1, 2, 3, 4, -1, 6};  // two algorithms of three protocols
+  for (const uint64_t bytes : {1024U, 1024U, 4096U}) {
+    w << cf::Tuning{.communicator = 0xabc0,
+                    .function = kAllReduce,
+                    .bytes = bytes,
+                    .algorithms = 2,
+                    .protocols = 3,
+                    .cost = costs,
+                    .ranks = 16,
+                    .nodes = 2,
+                    .operations = 1};
+  }
+  const Imported got = imported(w.text);
+  REQUIRE(got.trace.evidence.size() == 1);
+  const pb::TunerTables& tuner = got.trace.evidence[0].tuner();
+  CHECK(tuner.nccl_version() == "2.28.9");
+  CHECK(tuner.environment().count("NCCL_ALGO") == 1);
+  CHECK(tuner.calls() == 3);
+  REQUIRE(tuner.tables_size() == 2);
+  CHECK(tuner.tables(0).communicator() == "0xabc0");
+  CHECK(tuner.tables(0).collective() == "all_reduce");
+  CHECK(tuner.tables(0).ranks() == 16);
+  CHECK(tuner.tables(0).nodes() == 2);
+  REQUIRE(tuner.tables(0).costs_size() == 5);
+  CHECK(tuner.tables(0).costs(0).algorithm() == "Tree");
+  CHECK(tuner.tables(0).costs(0).protocol() == "LL");
+  CHECK(tuner.tables(0).costs(4).algorithm() == "Ring");
+  CHECK(tuner.tables(0).costs(4).protocol() == "Simple");
+  CHECK(tuner.tables(0).costs(4).us() == 6);
+}
+
 TEST_CASE("a rank captured twice and a compressed capture are read", "[import][capture]") {
   const TempFolder folder;
   SilentReporter silent;

@@ -380,7 +380,7 @@ bool Encoder::put(const Message& r) {
 }
 
 bool Encoder::put(const Tuning& r) {
-  uint8_t* const at = room_for(25, 6 * kWidestNumber + 4 * kMostCosts);
+  uint8_t* const at = room_for(25, 9 * kWidestNumber + 4 * kMostCosts);
   if (at == nullptr) return false;
   Wire w(at);
   w.number(1, r.communicator);
@@ -389,6 +389,9 @@ bool Encoder::put(const Tuning& r) {
   w.number(4, r.algorithms);
   w.number(5, r.protocols);
   w.packed(6, r.cost.first(std::min(r.cost.size(), kMostCosts)));
+  w.number(7, r.ranks);
+  w.number(8, r.nodes);
+  w.number(9, r.operations);
   return close(25, w.end());
 }
 

@@ -240,6 +240,9 @@ struct Tuning {
   uint32_t algorithms = 0;
   uint32_t protocols = 0;
   std::span<const float> cost{};  // at most kMostCosts are kept
+  uint32_t ranks = 0;
+  uint32_t nodes = 0;
+  uint32_t operations = 0;
 };
 
 struct End {

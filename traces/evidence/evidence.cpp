@@ -54,6 +54,7 @@ std::string complaint_about(const pb::Evidence& evidence) {
       return complaint_about(evidence.inspector());
     case pb::Evidence::kMeasured:
     case pb::Evidence::kFlightRecorder:
+    case pb::Evidence::kTuner:
       return "";
     case pb::Evidence::WHAT_NOT_SET:
       return "evidence of an unknown kind";

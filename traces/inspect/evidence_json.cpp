@@ -181,6 +181,25 @@ Json json_of(const pb::FlightRecorder& recorder) {
   return out;
 }
 
+Json json_of(const pb::TunerTables& tuner) {
+  Json out = {{"nccl_version", to_utf8(tuner.nccl_version())},
+              {"calls", tuner.calls()},
+              {"tables", Json::array()}};
+  for (const pb::TunerTable& table : tuner.tables()) {
+    Json costs = Json::object();
+    for (const pb::TunerCost& cost : table.costs()) {
+      costs[cost.algorithm() + "/" + cost.protocol()] = cost.us();
+    }
+    out["tables"].push_back({{"communicator", to_utf8(table.communicator())},
+                             {"collective", table.collective()},
+                             {"bytes", table.bytes()},
+                             {"ranks", table.ranks()},
+                             {"nodes", table.nodes()},
+                             {"costs_us", std::move(costs)}});
+  }
+  return out;
+}
+
 }  // namespace
 
 nlohmann::ordered_json evidence_json(const std::vector<pb::Evidence>& evidence) {
@@ -196,6 +215,9 @@ nlohmann::ordered_json evidence_json(const std::vector<pb::Evidence>& evidence) 
     } else if (e.has_inspector()) {
       row["kind"] = "inspector";
       row.update(json_of(e.inspector()));
+    } else if (e.has_tuner()) {
+      row["kind"] = "tuner";
+      row.update(json_of(e.tuner()));
     } else {
       row["kind"] = "flight-recorder";
       row.update(json_of(e.flight_recorder()));

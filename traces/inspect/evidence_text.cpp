@@ -118,6 +118,15 @@ std::string records_text(const pb::Evidence& evidence) {
                      format_duration(static_cast<Nanos>(std::min(total, 9e15) * 1e3)));
 }
 
+std::string tuner_text(const pb::Evidence& evidence) {
+  const pb::TunerTables& tuner = evidence.tuner();
+  return fmt::format(
+      "\nNCCL's own costs in {}: NCCL {}, {} calls, {} tables (rehearse calibrate reads them)\n",
+      printable(evidence.source()),
+      tuner.nccl_version().empty() ? "unknown" : printable(tuner.nccl_version()),
+      format_count(tuner.calls()), format_count(static_cast<uint64_t>(tuner.tables_size())));
+}
+
 }  // namespace
 
 std::string evidence_headline(const std::vector<pb::Evidence>& evidence) {
@@ -125,7 +134,8 @@ std::string evidence_headline(const std::vector<pb::Evidence>& evidence) {
       {pb::Evidence::kNcclLog, {"NCCL log", 0}},
       {pb::Evidence::kMeasured, {"nccl-tests table", 0}},
       {pb::Evidence::kInspector, {"Inspector record set", 0}},
-      {pb::Evidence::kFlightRecorder, {"flight recorder", 0}}};
+      {pb::Evidence::kFlightRecorder, {"flight recorder", 0}},
+      {pb::Evidence::kTuner, {"set of NCCL's tuner costs", 0}}};
   for (const pb::Evidence& e : evidence) {
     kinds[e.what_case()].second +=
         e.has_measured() ? static_cast<uint64_t>(e.measured().tables_size()) : 1;
@@ -147,6 +157,7 @@ std::string evidence_text(const std::vector<pb::Evidence>& evidence, int width) 
     if (e.has_measured()) out += tables_text(e, width);
     if (e.has_inspector()) out += records_text(e);
     if (e.has_flight_recorder()) out += recorder_text(e);
+    if (e.has_tuner()) out += tuner_text(e);
   }
   return out;
 }

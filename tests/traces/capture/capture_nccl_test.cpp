@@ -153,6 +153,9 @@ TEST_CASE("the tuner's costs are written down and left as they are", "[capture]"
       CHECK(tuning.cost(0) == static_cast<float>(i));
       CHECK(tuning.cost(5) == -1);
       CHECK(tuning.cost(20) == static_cast<float>(20 + i));
+      CHECK(tuning.ranks() == 8);
+      CHECK(tuning.nodes() == 2);
+      CHECK(tuning.operations() == 1);
     }
   }
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -121,6 +122,7 @@ class Reader {
     FilePart part;
     uint64_t idle = 0;
     for (auto& [pid, process] : processes_) {
+      add_evidence(*process, part);
       if (process->builder.operations() == 0) continue;
       if (gpu && !process->builder.has_gpu_work()) {
         ++idle;
@@ -132,7 +134,7 @@ class Reader {
       context_.findings.add("processes-without-gpu-work", Severity::kInfo, source_.name(),
                             "processes that put no work on a GPU are left out", idle);
     }
-    if (part.ranks.empty()) {
+    if (part.ranks.empty() && part.evidence.empty()) {
       return fail(Code::kBadInput,
                   fmt::format("none of its {} records is an operation", records_.count()),
                   source_.name(),
@@ -141,13 +143,31 @@ class Reader {
     return part;
   }
 
+  static std::string nccl_version(const pb::CaptureSession& about) {
+    const uint32_t v = about.nccl_version();
+    return v >= 10000 ? fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100) : "";
+  }
+
+  void add_evidence(Process& process, FilePart& part) {
+    if (process.tuner.tables_size() == 0) return;
+    pb::Evidence& evidence = part.evidence.emplace_back();
+    evidence.set_source(std::filesystem::path(source_.name()).filename().string());
+    *evidence.mutable_tuner() = std::move(process.tuner);
+    evidence.mutable_tuner()->set_nccl_version(nccl_version(process.about));
+    for (const auto& [name, value] : process.env) {
+      if (name.starts_with("NCCL_")) {
+        (*evidence.mutable_tuner()->mutable_environment())[name] = value;
+      }
+    }
+  }
+
   void add_ranks(Process& process, FilePart& part) {
     const pb::CaptureSession& about = process.about;
     const auto place = process.builder.nccl().largest();
     if (place) part.world_size = std::max(part.world_size.value_or(0), place->size);
     if (process.builder.has_pytorch()) part.framework = "pytorch";
-    if (const uint32_t v = about.nccl_version(); v >= 10000) {
-      part.nccl_version = fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
+    if (const std::string version = nccl_version(about); !version.empty()) {
+      part.nccl_version = version;
     }
     std::vector<RankPart> ranks = process.builder.finish();
     if (RankId last = 0;

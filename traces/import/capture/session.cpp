@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "traces/evidence/names.hpp"
 #include "traces/import/activity/copy_kind.hpp"
 #include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
@@ -19,6 +20,7 @@ using activity::Place;
 using activity::Span;
 
 constexpr size_t kMostWaiting = 64 << 20;
+constexpr int kMostTunerTables = 4096;
 
 // "ncclFloat32", "ncclBfloat16", "ncclFloat8e4m3".
 DType nccl_dtype(std::string_view name) {
@@ -182,6 +184,9 @@ void Session::use(const pb::CaptureRecord& record, const Place& place) {
         process_.env[to_utf8(record.variable().name())] = to_utf8(record.variable().value());
       }
       return;
+    case pb::CaptureRecord::kTuning:
+      if (named({record.tuning().function()})) tuning(record.tuning());
+      return;
     default:
       finding(record, place);
   }
@@ -239,10 +244,7 @@ void Session::finding(const pb::CaptureRecord& record, const Place& place) {
                             fmt::format("{}: {}", file_, to_utf8(record.message().text())),
                             "the capture library could not record all that was asked for");
       return;
-    case pb::CaptureRecord::kTuning:
-      b.note("tuner-predictions", Severity::kInfo, place,
-             "what NCCL's tuner predicted is not an operation and is not kept");
-      return;
+
     case pb::CaptureRecord::kNcclState:
     case pb::CaptureRecord::kClock:
       return;
@@ -257,6 +259,35 @@ void Session::finding(const pb::CaptureRecord& record, const Place& place) {
     default:
       b.note("record-unknown", Severity::kDataLoss, place,
              "records of a kind that this version does not know are left out");
+  }
+}
+
+void Session::tuning(const pb::CaptureTuning& r) {
+  pb::TunerTables& all = process_.tuner;
+  all.set_calls(all.calls() + 1);
+  const std::string collective = collective_name(text(r.function()));
+  const uint32_t protocols = r.protocols();
+  if (collective.empty() || protocols == 0 || all.tables_size() >= kMostTunerTables ||
+      !process_.tuned.emplace(r.communicator(), name(r.function()), r.bytes(), r.operations())
+           .second) {
+    return;
+  }
+  pb::TunerTable& table = *all.add_tables();
+  if (r.communicator() != 0) table.set_communicator(fmt::format("{:#x}", r.communicator()));
+  table.set_collective(collective);
+  table.set_bytes(r.bytes());
+  table.set_ranks(r.ranks());
+  table.set_nodes(r.nodes());
+  table.set_operations(r.operations());
+  for (int i = 0; i < r.cost_size(); ++i) {
+    const auto cell = static_cast<uint32_t>(i);
+    const std::string algorithm = algorithm_name(std::to_string(cell / protocols));
+    const std::string protocol = protocol_name(std::to_string(cell % protocols));
+    if (!(r.cost(i) >= 0) || algorithm.empty() || protocol.empty()) continue;
+    pb::TunerCost& cost = *table.add_costs();
+    cost.set_algorithm(algorithm);
+    cost.set_protocol(protocol);
+    cost.set_us(r.cost(i));
   }
 }
 

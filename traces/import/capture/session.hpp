@@ -4,13 +4,16 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
 #include "traces/import/activity/builder.hpp"
 #include "traces/import/capture/nccl_events.hpp"
 #include "traces/proto/capture.pb.h"
+#include "traces/proto/evidence.pb.h"
 
 namespace rehearse::traces::capture {
 
@@ -21,6 +24,9 @@ struct Process {
   pb::CaptureSession about;
   std::map<uint32_t, pb::CaptureDevice> devices;
   std::map<std::string, std::string> env;
+  // What NCCL's tuner was shown; equal tables once.
+  pb::TunerTables tuner;
+  std::set<std::tuple<uint64_t, uint32_t, uint64_t, uint32_t>> tuned;
 };
 
 class Session {
@@ -46,6 +52,7 @@ class Session {
   void use(const pb::CaptureRecord& record, const activity::Place& place);
   void range(const pb::CaptureRange& r, const activity::Place& place);
   void nccl_start(const pb::CaptureNcclStart& r);
+  void tuning(const pb::CaptureTuning& r);
   void finding(const pb::CaptureRecord& record, const activity::Place& place);
 
   Process& process_;
