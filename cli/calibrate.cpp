@@ -6,12 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/document.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/context.hpp"
 #include "cli/platform_option.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "validation/calibrate/evidence_rows.hpp"
+#include "validation/calibrate/machine.hpp"
 #include "validation/calibrate/observations.hpp"
 #include "validation/calibrate/overlay.hpp"
 
@@ -22,12 +24,12 @@ using Json = nlohmann::ordered_json;
 using validation::ErrorSummary;
 using validation::Fit;
 using validation::Observation;
-using validation::Standing;
 
 // Errors of the rows themselves: how well the parameters describe what they were fitted to.
 ErrorSummary errors_at(const std::vector<Observation>& observations,
                        const validation::Point& point) {
   std::vector<double> errors;
+  errors.reserve(observations.size());
   for (const Observation& o : observations) {
     errors.push_back(validation::predicted_us(o, point) / o.measured_us - 1);
   }
@@ -39,6 +41,7 @@ struct Calibrated {
   Fit fit;
   ErrorSummary before, after;
   std::vector<validation::TraceCost> costs;
+  validation::MachineReading machine;
 };
 
 std::string costs_text(const std::vector<validation::TraceCost>& costs, const Terminal& terminal) {
@@ -61,6 +64,19 @@ std::string costs_text(const std::vector<validation::TraceCost>& costs, const Te
   return "\n" + table.text(terminal);
 }
 
+// For people who read an overlay: what of the trace is measured and not a parameter.
+std::string costs_comment(const std::vector<validation::TraceCost>& costs) {
+  std::string out;
+  for (const validation::TraceCost& cost : costs) {
+    out += cost.determined
+               ? fmt::format(
+                     "# Measured in the trace: {} {:.3g} {} ({:.3g} to {:.3g}, {} operations).\n",
+                     cost.what, cost.median, cost.unit, cost.low, cost.high, cost.n)
+               : fmt::format("# Undetermined, prior used: {}: {}.\n", cost.what, cost.note);
+  }
+  return out;
+}
+
 Json costs_json(const std::vector<validation::TraceCost>& costs) {
   Json out = Json::array();
   for (const validation::TraceCost& cost : costs) {
@@ -78,7 +94,49 @@ Json costs_json(const std::vector<validation::TraceCost>& costs) {
   return out;
 }
 
-std::string summary_text(const Calibrated& done, const Terminal& terminal) {
+std::string machine_text(const validation::MachineReading& machine, const Terminal& terminal) {
+  if (machine.empty()) return {};
+  std::string out = fmt::format(
+      "\nNCCL's own costs: {} of {} are those that NCCL would have on the platform as described\n",
+      format_count(machine.agreed), format_count(machine.costs));
+  if (!machine.first_difference.empty()) out += "first: " + machine.first_difference + "\n";
+  for (const std::string& note : machine.notes) out += note + "\n";
+  if (machine.figures.empty()) return out;
+  Table table({{"what NCCL's costs tell of the machine"},
+               {"described"},
+               {"used"},
+               {"would do as well"},
+               {"standing"}});
+  for (const validation::MachineFigure& figure : machine.figures) {
+    const bool undetermined = figure.told == validation::Told::kUndetermined;
+    table.add({figure.what, figure.described, figure.value, join_words(figure.others),
+               undetermined ? "undetermined, description used" : name_of(figure.told)});
+  }
+  return out + "\n" + table.text(terminal);
+}
+
+Json machine_json(const validation::MachineReading& machine) {
+  Json figures = Json::array();
+  for (const validation::MachineFigure& figure : machine.figures) {
+    figures.push_back({{"path", figure.path},
+                       {"what", figure.what},
+                       {"described", figure.described},
+                       {"value", figure.value},
+                       {"others", figure.others},
+                       {"standing", name_of(figure.told)}});
+  }
+  return {{"costs", machine.costs},
+          {"agreed", machine.agreed},
+          {"first_difference", machine.first_difference},
+          {"notes", machine.notes},
+          {"figures", std::move(figures)}};
+}
+
+std::string times_text(const Calibrated& done, const Terminal& terminal) {
+  if (done.fit.observations == 0) {
+    return terminal.styled(Style::kBold, "no measured time") +
+           ": shares of links and latencies are undetermined, priors used\n";
+  }
   std::string out = terminal.styled(
       Style::kBold,
       fmt::format("{} measured calls: median error {:.1f} % with priors, {:.1f} % fitted",
@@ -97,14 +155,21 @@ std::string summary_text(const Calibrated& done, const Terminal& terminal) {
                row.low() + " - " + row.high(),
                undetermined ? "undetermined, prior used" : row.standing()});
   }
-  return out + table.text(terminal) + costs_text(done.costs, terminal);
+  return out + table.text(terminal);
+}
+
+std::string summary_text(const Calibrated& done, const Terminal& terminal) {
+  return times_text(done, terminal) + machine_text(done.machine, terminal) +
+         costs_text(done.costs, terminal);
 }
 
 Json summary_json(const Calibrated& done) {
   Json out = {{"schema", "rehearse.calibrate/1"}};
   out["observations"] = done.fit.observations;
-  out["median_error_prior"] = done.before.median;
-  out["median_error_fitted"] = done.after.median;
+  const bool measured = done.fit.observations > 0;
+  out["median_error_prior"] = measured ? Json(done.before.median) : Json(nullptr);
+  out["median_error_fitted"] = measured ? Json(done.after.median) : Json(nullptr);
+  if (!done.machine.empty()) out["machine"] = machine_json(done.machine);
   if (!done.costs.empty()) out["trace_costs"] = costs_json(done.costs);
   out["patch"] = to_json(done.patch);
   return out;
@@ -141,12 +206,14 @@ Result<int> run_calibrate(Context& context) {
     observations.insert(observations.end(), own.begin(), own.end());
   }
   context.show(evidence.findings);
-  if (observations.empty()) {
+  if (observations.empty() && evidence.recorded.empty()) {
     return fail(Code::kBadInput, "no measured call can be placed on the platform",
                 options.platform_id,
                 "-v says why for each; --nodes and --gpus fill in what is not said");
   }
   Calibrated done;
+  RH_TRY(done.machine,
+         validation::read_machine(evidence.recorded, *options.platform, options.platform_id));
   done.costs = std::move(evidence.costs);
   done.fit = validation::fit(observations);
   done.before = errors_at(observations, validation::Point(validation::parameters().size(), 0));
@@ -154,10 +221,11 @@ Result<int> run_calibrate(Context& context) {
   done.patch =
       validation::overlay(done.fit, {options.platform_id, evidence.files,
                                      static_cast<uint64_t>(seed), static_cast<uint32_t>(draws)});
+  validation::add_machine(done.machine, done.patch);
   if (const auto file = context.output()) {
     const std::string text =
-        fmt::format("# Made by `rehearse calibrate` for {}; use it with `run --patch-file`.\n{}",
-                    options.platform_id, write_document(done.patch));
+        fmt::format("# Made by `rehearse calibrate` for {}; use it with `run --patch-file`.\n{}{}",
+                    options.platform_id, costs_comment(done.costs), write_document(done.patch));
     if (auto written = write_file(*file, text, context.overwrite()); !written) {
       return tl::unexpected(std::move(written).error());
     }
@@ -178,10 +246,15 @@ Verb calibrate_verb() {
       "or "
       "a trace of all ranks of a job (the last arriver's kernel of each synchronising collective "
       "is "
-      "its transfer). Few parameters with physical meaning and bounds are fitted robustly: shares "
+      "its transfer), or NCCL's own costs: a capture `--with tuner`, a log with "
+      "NCCL_DEBUG_SUBSYS=TUNING. Few parameters with physical meaning and bounds are fitted "
+      "robustly: shares "
       "of "
       "links, latencies of hops by transport and protocol, launch costs. What the data cannot "
-      "tell apart is left at its prior and named undetermined. Of a trace also: launches, copy "
+      "tell apart is left at its prior and named undetermined. NCCL's own costs are beliefs and "
+      "no times: they tell which rates, links and version NCCL found on the machine, where only "
+      "one "
+      "value explains them. Of a trace also: launches, copy "
       "engines and what kernels lose beside a collective, as recorded. -o writes a patch that `run "
       "--patch-file` and scenarios take, with its evidence, ranges and joint draws.";
   verb.positionals = {{"EVIDENCE", "files of measured times", Count::kSome, {}}};

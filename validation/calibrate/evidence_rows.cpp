@@ -114,7 +114,12 @@ Result<EvidenceRows> read_measured(const std::vector<fs::path>& files,
     const std::string where = file.string();
     RH_TRY(const traces::Imported imported, traces::import_files({file}, {}, reporter));
     NcclTestTables tables;
+    const size_t recorded_before = out.recorded.size();
+    size_t unplaced = 0;
     for (const pb::Evidence& one : imported.trace.evidence) {
+      for (RecordedCosts& costs : recorded_costs(one, unplaced)) {
+        out.recorded.push_back(std::move(costs));
+      }
       for (const auto& table : one.measured().tables()) {
         add_table_rows(table, where, collective, tables);
       }
@@ -125,10 +130,16 @@ Result<EvidenceRows> read_measured(const std::vector<fs::path>& files,
     const auto calls = trace_rows(imported.trace, where);
     if (out.costs.empty() && !imported.trace.ranks.empty()) out.costs = trace_costs(imported.trace);
     tables.rows.insert(tables.rows.end(), calls.begin(), calls.end());
-    if (tables.rows.empty()) {
-      return fail(
-          Code::kBadInput, "it holds no measured time of a collective", where,
-          "give what nccl-tests prints, records of NCCL Inspector, or a trace of all ranks");
+    if (unplaced > 0) {
+      out.findings.add(
+          "costs-not-placed", Severity::kDataLoss, where,
+          "tables of NCCL's costs that do not say how many ranks and nodes they are of", unplaced);
+    }
+    if (tables.rows.empty() && out.recorded.size() == recorded_before) {
+      return fail(Code::kBadInput,
+                  "it holds neither a measured time of a collective nor NCCL's own costs", where,
+                  "give what nccl-tests prints, records of NCCL Inspector, a trace of all ranks, a "
+                  "capture `--with tuner` or a log with NCCL_DEBUG_SUBSYS=TUNING");
     }
     out.findings.merge(imported.findings);
     out.findings.merge(tables.findings);
