@@ -66,6 +66,7 @@ Result<int> run_validate(Context& context) {
   if (words[0] == "nccl-tests") {
     return validate_nccl_tests(context, {words.begin() + 1, words.end()});
   }
+  if (words[0] == "pairs") return validate_pairs(context, {words.begin() + 1, words.end()});
   if (words[0] == "replay") return validate_replay(context);
   if (!context.has("vectors")) {
     return fail(Code::kUsage, "--vectors is missing: the folder of nccl_*.csv", "validate nccl",
@@ -99,6 +100,11 @@ Verb validate_verb() {
       "and by how much. The platform is --platform, else the one that "
       "validation/figures/nccl_tests_hardware.yaml names for the GPU, else the catalogue's "
       "nearest.\n\n"
+      "`pairs` predicts published figures before and after a fix (a JSON list as "
+      "faults/fault_fix_pairs.json "
+      "of the data folder): as validation/figures/fault_pairs.yaml or a fault_pairs.yaml beside "
+      "the list says, else as far as "
+      "the pair's own words can be read.\n\n"
       "`replay` replays a recorded job (the files or the folder of all its ranks, any format that "
       "import knows) as recorded, without the recorded times of NCCL's kernels, and compares step "
       "times and every collective's start and end with what was measured, beside a naive sum of "
@@ -109,9 +115,10 @@ Verb validate_verb() {
   verb.positionals = {{"WHAT",
                        "which model; without it all checks",
                        Count::kOptional,
-                       {"nccl", "nccl-log", "nccl-tests", "replay"}},
+                       {"nccl", "nccl-log", "nccl-tests", "pairs", "replay"}},
                       {"FILE",
-                       "nccl-log: logs; nccl-tests: tables; replay: files or folder of one job",
+                       "nccl-log: logs; nccl-tests: tables; pairs: lists of pairs; replay: files "
+                       "or folder of one job",
                        Count::kAny,
                        {}}};
   verb.options = [](po::options_description& options) {
@@ -151,6 +158,8 @@ Verb validate_verb() {
        "a log of two H100 against our decisions"},
       {"./rehearse validate nccl-tests tests/golden/nccl_tests/all_reduce.txt --platform hgx-h100",
        "a table that all_reduce_perf printed"},
+      {"./rehearse validate pairs tests/golden/pairs/pairs.json --rows",
+       "published figures before and after a fix"},
       {"./rehearse synth resnet50 --dp 8 -o resnet.rtrace", "a job of 8 ranks"},
       {"./rehearse validate replay resnet.rtrace", "how far its replay is from its own times"}};
   verb.run = run_validate;

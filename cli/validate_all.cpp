@@ -12,6 +12,7 @@
 #include "validation/accuracy_page.hpp"
 #include "validation/accuracy_plot.hpp"
 #include "validation/certainty/change_checks.hpp"
+#include "validation/fault_pair_checks.hpp"
 #include "validation/suite.hpp"
 
 namespace rehearse::cli {
@@ -109,7 +110,48 @@ std::string text(const std::vector<Check>& checks, const Terminal& terminal, boo
   return out;
 }
 
+Result<int> show_checks(Context& context, const std::vector<Check>& checks,
+                        const std::string& data) {
+  const bool rows = context.has("rows");
+  Result<void> done;
+  if (context.json()) {
+    Json list = Json::array();
+    for (const Check& check : checks) list.push_back(check_json(check, rows));
+    done = context.print(
+        Json{{"schema", "rehearse.validate/1"}, {"data", data}, {"checks", std::move(list)}});
+  } else if (context.has("markdown")) {
+    done = context.print(std::string_view(validation::accuracy_page(checks)));
+  } else if (context.has("html")) {
+    done = context.print(std::string_view(validation::accuracy_plots(checks)));
+  } else {
+    done = context.print(std::string_view(text(checks, context.terminal(), rows)));
+  }
+  const bool missed = std::any_of(checks.begin(), checks.end(),
+                                  [](const Check& c) { return !c.met && !c.skipped; });
+  return exit_code(std::move(done),
+                   missed && context.has("strict") ? static_cast<int>(Code::kFinding) : 0);
+}
+
 }  // namespace
+
+Result<int> validate_pairs(Context& context, const std::vector<std::string>& files) {
+  if (files.empty()) {
+    return fail(Code::kUsage, "FILE is missing: the list of pairs", "validate pairs",
+                "a file like faults/fault_fix_pairs.json of the data folder");
+  }
+  std::vector<Check> checks;
+  for (const std::string& file : files) {
+    if (!std::filesystem::is_regular_file(file)) {
+      return fail(Code::kMissingInput, "there is no such file", file, "give a list of pairs");
+    }
+    checks.push_back(validation::pair_check(file));
+    if (checks.back().skipped && checks.back().assumptions.empty()) {
+      return fail(Code::kBadInput, checks.back().why, file,
+                  "a JSON list of objects: id, before, after, metric, hardware, cause, fix");
+    }
+  }
+  return show_checks(context, checks, files.front());
+}
 
 Result<int> validate_all(Context& context) {
   validation::SuiteOptions options;
@@ -132,25 +174,7 @@ Result<int> validate_all(Context& context) {
       return tl::unexpected(std::move(saved).error());
     }
   }
-  const bool rows = context.has("rows");
-  Result<void> done;
-  if (context.json()) {
-    Json list = Json::array();
-    for (const Check& check : checks) list.push_back(check_json(check, rows));
-    done = context.print(Json{{"schema", "rehearse.validate/1"},
-                              {"data", options.data.string()},
-                              {"checks", std::move(list)}});
-  } else if (context.has("markdown")) {
-    done = context.print(std::string_view(validation::accuracy_page(checks)));
-  } else if (context.has("html")) {
-    done = context.print(std::string_view(validation::accuracy_plots(checks)));
-  } else {
-    done = context.print(std::string_view(text(checks, context.terminal(), rows)));
-  }
-  const bool missed = std::any_of(checks.begin(), checks.end(),
-                                  [](const Check& c) { return !c.met && !c.skipped; });
-  return exit_code(std::move(done),
-                   missed && context.has("strict") ? static_cast<int>(Code::kFinding) : 0);
+  return show_checks(context, checks, options.data.string());
 }
 
 }  // namespace rehearse::cli

@@ -5,18 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <regex>
-#include <set>
 
 #include "base/document.hpp"
 #include "base/install.hpp"
 #include "platforms/model/catalogue.hpp"
 #include "sim/nccl/explain.hpp"
 #include "validation/certainty/change.hpp"
+#include "validation/pairs/published.hpp"
+#include "validation/pairs/reading.hpp"
 #include "validation/proto/fault_pairs.pb.h"
 
 namespace rehearse::validation {
@@ -26,54 +23,6 @@ namespace fs = std::filesystem;
 
 constexpr double kPairTolerance = .25;
 constexpr double kPairTarget = .80;
-
-// What was published.
-struct PublishedPair {
-  double before = 0, after = 0;
-  bool is_time = false;  // less is better
-  std::string source;
-};
-
-// A number, or the time of an object that states one.
-std::optional<double> figure_of(const nlohmann::json& value) {
-  if (value.is_number()) return value.get<double>();
-  if (value.is_object() && value.contains("t_us") && value["t_us"].is_number()) {
-    return value["t_us"].get<double>();
-  }
-  return {};
-}
-
-// "about 2x": the ratio is all that was reported.
-std::optional<double> times_of(const nlohmann::json& value) {
-  static const std::regex times(R"(([0-9]+(?:\.[0-9]+)?)\s*x\b)");
-  std::smatch found;
-  if (!value.is_string()) return {};
-  const auto text = value.get<std::string>();
-  if (text.size() > 100 || !std::regex_search(text, found, times)) return {};
-  return std::stod(found[1].str());
-}
-
-std::map<std::string, PublishedPair> published(const fs::path& file) {
-  std::map<std::string, PublishedPair> out;
-  std::ifstream in(file);
-  const auto all = nlohmann::json::parse(in, nullptr, false);
-  if (!all.is_array()) return out;
-  for (const auto& pair : all) {
-    const auto text = [&](const char* key) {
-      return pair.contains(key) && pair[key].is_string() ? pair[key].get<std::string>() : "";
-    };
-    if (!pair.is_object() || !pair.contains("before") || !pair.contains("after")) continue;
-    const auto before = figure_of(pair["before"]);
-    auto after = figure_of(pair["after"]);
-    if (const auto times = times_of(pair["after"]); times && before) after = *before * *times;
-    if (!before || !after || *before <= 0 || *after <= 0) continue;
-    const std::string metric = text("metric");
-    const bool is_time =
-        metric == "ms" || metric.starts_with("time") || metric.find("s/step") != std::string::npos;
-    out[text("id")] = {*before, *after, is_time, text("source")};
-  }
-  return out;
-}
 
 Result<double> seconds_of(const pb::PairModel& model, const pb::PairState& state) {
   RH_TRY(const auto folder, shipped("platforms/catalogue"));
@@ -88,6 +37,7 @@ Result<double> seconds_of(const pb::PairModel& model, const pb::PairState& state
   }
   sim::TestbedOptions options;
   options.nodes = model.nodes();
+  options.gpus_per_node = model.gpus_per_node();
   options.nccl_version = state.nccl_version();
   const std::map<std::string, std::string> env(state.env().begin(), state.env().end());
   for (const auto& [name, value] : env) options.settings.push_back({name, value, {}});
@@ -138,71 +88,145 @@ void judge_pairs(Check& check) {
       fmt::format("the direction is right in {} of {} pairs", right, check.rows.size()));
 }
 
+// How many times as fast after the fix.
+Result<double> predicted_gain(const pb::PairModel& model) {
+  RH_TRY(const double before, seconds_of(model, model.before()));
+  RH_TRY(const double after, seconds_of(model, model.after()));
+  return before / after;
+}
+
+// Which of the pairs are used and how: the shipped list, and one that stands beside the pairs.
+Result<std::map<std::string, pb::FaultPair>> listed_pairs(const fs::path& beside) {
+  pb::FaultPairs all;
+  RH_TRY(const auto file, shipped("validation/figures/fault_pairs.yaml"));
+  if (auto read = read_document_file(file.string(), all); !read) {
+    return tl::unexpected(read.error());
+  }
+  if (fs::exists(beside)) {
+    pb::FaultPairs own;
+    if (auto read = read_document_file(beside.string(), own); !read) {
+      return tl::unexpected(read.error());
+    }
+    all.mutable_pairs()->MergeFrom(own.pairs());
+  }
+  std::map<std::string, pb::FaultPair> out;
+  for (const pb::FaultPair& pair : all.pairs()) out[pair.id()] = pair;
+  return out;
+}
+
+// Adds what comes of one pair to the check.
+class PairRows {
+ public:
+  explicit PairRows(Check& check) : check_(check) {}
+
+  void add(const PublishedPair& published, const pb::FaultPair& pair) {
+    const double measured = published.gain().value_or(0);
+    const pb::PairModel& model = pair.model();
+    const auto predicted = predicted_gain(model);
+    if (!predicted) {
+      note(fmt::format("{} cannot be predicted: {}", pair.id(), predicted.error().what));
+      if (pair.use() != pb::MECHANISM) return;
+    }
+    for (const std::string& assumed : model.assumptions()) note(pair.id() + ": " + assumed);
+    if (pair.use() == pb::GIVEN_SIZE) {
+      note(
+          fmt::format("{}: {:.2f} times predicted, {:.2f} measured; the size of the fault was an "
+                      "input, not judged",
+                      pair.id(), *predicted, measured));
+      return;
+    }
+    // Counted as no effect: what cannot be predicted is not left out.
+    CheckRow row{fmt::format("{}: {}", pair.id(), pair.why()),
+                 "",
+                 predicted.value_or(1),
+                 measured,
+                 "",
+                 published.source,
+                 command_of(model, model.before()),
+                 0,
+                 0,
+                 predicted ? change_of(model) : ""};
+    if (std::abs(row.error()) > kPairTolerance && !model.known().empty()) {
+      check_.why += (check_.why.empty() ? "" : "; ") + pair.id() + ": " + model.known();
+    }
+    check_.rows.push_back(std::move(row));
+  }
+
+  void note(std::string what) { check_.assumptions.push_back(std::move(what)); }
+
+ private:
+  Check& check_;
+};
+
+std::string in_words(const PublishedPair& pair) {
+  return pair.fault_class.empty() ? pair.cause : pair.fault_class;
+}
+
 }  // namespace
 
-std::vector<Check> fault_pair_checks(const fs::path& data, Reporter&) {
+Check pair_check(const fs::path& file) {
   Check check;
   check.id = "fault-fix-pairs";
   check.what = "rate after a fix over the rate before, effect from the mechanism alone";
-  pb::FaultPairs pairs;
-  const auto file = shipped("validation/figures/fault_pairs.yaml");
-  if (!file) return {skipped_check(check.id, check.what, file.error().what)};
-  if (auto read = read_document_file(file->string(), pairs); !read) {
-    return {skipped_check(check.id, check.what, read.error().what)};
-  }
-  // A data folder may bring pairs of its own, with how they are predicted.
-  if (const fs::path own = data / "faults" / "fault_pairs.yaml"; fs::exists(own)) {
-    pb::FaultPairs more;
-    if (auto read = read_document_file(own.string(), more); !read) {
-      return {skipped_check(check.id, check.what, read.error().what)};
-    }
-    pairs.mutable_pairs()->MergeFrom(more.pairs());
-  }
-  const auto known = published(data / "faults" / "fault_fix_pairs.json");
-  size_t left_out = 0, given_size = 0;
-  for (const pb::FaultPair& pair : pairs.pairs()) {
-    left_out += pair.use() == pb::LEFT_OUT ? 1 : 0;
-    given_size += pair.use() == pb::GIVEN_SIZE ? 1 : 0;
-    const auto at = known.find(pair.id());
-    if (pair.use() != pb::MECHANISM || at == known.end()) continue;
-    const PublishedPair& was = at->second;
-    const double measured = was.is_time ? was.before / was.after : was.after / was.before;
-    const auto before = seconds_of(pair.model(), pair.model().before());
-    const auto after = seconds_of(pair.model(), pair.model().after());
-    if (!before || !after) {
-      const Error& error = before ? after.error() : before.error();
-      check.assumptions.push_back(fmt::format("{} cannot be predicted: {}", pair.id(), error.what));
-      // Counted as no effect: what cannot be predicted is not left out.
-      check.rows.push_back({pair.id(), "", 1, measured, "", was.source, "", 0, 0});
+  const auto unable = [&](const Error& error) {
+    return skipped_check(check.id, check.what, error.what + ": " + error.where);
+  };
+  const auto published = read_published_pairs(file);
+  if (!published) return unable(published.error());
+  const auto listed = listed_pairs(file.parent_path() / "fault_pairs.yaml");
+  if (!listed) return unable(listed.error());
+  const auto reader = PairReader::shipped_words();
+  if (!reader) return unable(reader.error());
+  PairRows rows(check);
+  size_t left_out = 0, read = 0;
+  for (const PublishedPair& pair : *published) {
+    const auto known = listed->find(pair.id);
+    if (known == listed->end()) {
+      auto model = reader->read(pair);
+      if (!model) {
+        rows.note(fmt::format("{} is not predicted: {}", pair.id, model.error().what));
+        continue;
+      }
+      pb::FaultPair own;
+      own.set_id(pair.id);
+      own.set_use(pb::MECHANISM);
+      own.set_why(in_words(pair) + " (read from its words)");
+      *own.mutable_model() = std::move(*model);
+      rows.add(pair, own);
+      ++read;
       continue;
     }
-    check.rows.push_back({fmt::format("{}: {}", pair.id(), pair.why()), "", *before / *after,
-                          measured, "", was.source, command_of(pair.model(), pair.model().before()),
-                          0, 0, change_of(pair.model())});
-    if (std::abs(check.rows.back().error()) > kPairTolerance && !pair.model().known().empty()) {
-      check.why += (check.why.empty() ? "" : "; ") + pair.id() + ": " + pair.model().known();
+    if (known->second.use() == pb::LEFT_OUT || !pair.gain()) {
+      ++left_out;
+      continue;
     }
-    for (const std::string& assumed : pair.model().assumptions()) {
-      check.assumptions.push_back(pair.id() + ": " + assumed);
-    }
+    rows.add(pair, known->second);
   }
-  check.assumptions.push_back(fmt::format(
-      "{} published pairs are left out, each with its reason in "
-      "validation/figures/fault_pairs.yaml; in {} the size of the fault would be an input",
-      left_out, given_size));
-  std::set<std::string> listed;
-  for (const pb::FaultPair& pair : pairs.pairs()) listed.insert(pair.id());
-  std::string unlisted;
-  for (const auto& [id, pair] : known) {
-    if (!listed.contains(id)) unlisted += (unlisted.empty() ? "" : ", ") + id;
+  if (left_out > 0) {
+    rows.note(
+        fmt::format("{} published pairs are left out, each with its reason in "
+                    "validation/figures/fault_pairs.yaml",
+                    left_out));
   }
-  if (!unlisted.empty()) {
-    check.assumptions.push_back(fmt::format(
-        "no list says how to predict {}: add them to faults/fault_pairs.yaml of the data folder",
-        unlisted));
+  if (read > 0) {
+    rows.note(
+        fmt::format("{} pairs are in no list and were read from their own words "
+                    "(validation/figures/pair_words.yaml)",
+                    read));
+  }
+  if (check.rows.empty()) {
+    Check none = skipped_check(check.id, check.what,
+                               "no pair says enough to be predicted; say how in "
+                               "faults/fault_pairs.yaml of the data folder");
+    none.assumptions = check.assumptions;
+    return none;
   }
   judge_pairs(check);
-  return {check};
+  return check;
+}
+
+std::vector<Check> fault_pair_checks(const fs::path& data, Reporter&) {
+  return {pair_check(data / "faults" / "fault_fix_pairs.json")};
 }
 
 }  // namespace rehearse::validation

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/temporary_folder.hpp"
+#include "validation/fault_pair_checks.hpp"
+#include "validation/pairs/reading.hpp"
+
+namespace rehearse::validation::pairs_test {
+namespace {
+
+PublishedPair pair() {
+  PublishedPair out;
+  out.id = "X1";
+  out.before = 20;
+  out.after = 40;
+  out.fault_class = "no_GDRDMA";
+  out.cause = "nvidia-peermem not loaded";
+  out.fix = "modprobe nvidia-peermem";
+  out.metric = "busbw GB/s @1GiB all_reduce";
+  out.hardware = "2 nodes x 8 A100 SXM4, 4x HDR200";
+  out.nccl = "2.19.3";
+  return out;
+}
+
+pb::PairModel read(const PublishedPair& pair) {
+  const auto reader = PairReader::shipped_words();
+  REQUIRE(reader);
+  const auto model = reader->read(pair);
+  if (!model) FAIL(model.error().what);
+  return *model;
+}
+
+std::string refusal(const PublishedPair& pair) {
+  const auto reader = PairReader::shipped_words();
+  REQUIRE(reader);
+  const auto model = reader->read(pair);
+  REQUIRE_FALSE(model);
+  return model.error().what;
+}
+
+}  // namespace
+
+TEST_CASE("a pair that says enough is read from its words", "[validation][pairs]") {
+  const pb::PairModel model = read(pair());
+  CHECK(model.platform() == "dgx-a100");
+  CHECK(model.nodes() == 2);
+  CHECK(model.gpus_per_node() == 8);
+  CHECK(model.collective() == "all_reduce");
+  CHECK(model.bytes() == int64_t{1} << 30);
+  CHECK(model.before().nccl_version() == "2.19.3");
+  CHECK(model.before().set().at("nodes[*].nics[*].gpudirect") == "false");
+  CHECK(model.after().set().count("nodes[*].nics[*].gpudirect") == 0);
+  for (const auto* state : {&model.before(), &model.after()}) {
+    CHECK(state->set().at("nodes[*].nics[*].bandwidth") == "200Gbps");
+    CHECK(state->set().at("nodes[*].nics[1,3,5,7].down") == "true");
+  }
+}
+
+TEST_CASE("variables are read where they stand", "[validation][pairs]") {
+  PublishedPair one = pair();
+  one.fault_class = "transport_forced_off";
+  one.cause = "NCCL_P2P_DISABLE=1 set in the image";
+  one.fix = "remove NCCL_P2P_DISABLE=1, QPS_PER_CONNECTION=4";
+  one.hardware = "1 node x 8 H100";
+  const pb::PairModel model = read(one);
+  CHECK(model.platform() == "dgx-h100");
+  CHECK(model.nodes() == 1);
+  CHECK(model.before().env().at("NCCL_P2P_DISABLE") == "1");
+  CHECK(model.after().env().count("NCCL_P2P_DISABLE") == 0);
+  CHECK(model.after().env().at("NCCL_IB_QPS_PER_CONNECTION") == "4");
+}
+
+TEST_CASE("machines are read as people write them", "[validation][pairs]") {
+  PublishedPair one = pair();
+  const auto sized = [&](const char* hardware, const char* platform, uint32_t nodes,
+                         uint32_t gpus) {
+    INFO(hardware);
+    one.hardware = hardware;
+    const pb::PairModel model = read(one);
+    CHECK(model.platform() == platform);
+    CHECK(model.nodes() == nodes);
+    CHECK(model.gpus_per_node() == gpus);
+  };
+  sized("4 nodes x 8 B200, 8x400G NDR", "dgx-b200", 4, 8);
+  sized("8 x AWS p5 (8 H100, EFA)", "aws-p5", 8, 8);
+  sized("2x p3dn (8 V100), EFA 100G", "aws-p3dn", 2, 8);
+  sized("8 nodes x 4 GH200, Slingshot", "gh200-quad", 8, 4);
+  sized("2x GB10", "dgx-spark", 2, 1);
+  sized("1 host 4x V100 SXM2", "dgx1-v100", 1, 4);
+  sized("3 servers with DGX A100, 8x CX-6 100G", "dgx-a100", 3, 8);
+}
+
+TEST_CASE("a pair that does not say enough is refused with what is missing",
+          "[validation][pairs][refusal]") {
+  PublishedPair one = pair();
+  one.hardware = "a cluster";
+  CHECK_THAT(refusal(one), Catch::Contains("hardware"));
+  one = pair();
+  one.hardware = "A100 SXM4 machines";
+  CHECK_THAT(refusal(one), Catch::Contains("number of nodes"));
+  one = pair();
+  one.after.reset();
+  CHECK_THAT(refusal(one), Catch::Contains("no number"));
+  one = pair();
+  one.fault_class = one.cause = "unresolved";
+  CHECK_THAT(refusal(one), Catch::Contains("mechanisms"));
+  one = pair();
+  one.metric = "s/step";
+  CHECK_THAT(refusal(one), Catch::Contains("training"));
+}
+
+TEST_CASE("any file of pairs is judged, what is not predicted is named", "[validation][pairs]") {
+  const tests::TemporaryFolder scratch;
+  const auto file = scratch.path / "pairs.json";
+  std::ofstream(file) << R"([
+    {"id": "X1", "fault_class": "no_GDRDMA", "cause": "GDR off", "fix": "enable GDR", "metric": "busbw GB/s all_reduce 1GB",
+     "before": 90, "after": 160, "hardware": "2 nodes x 8 A100 SXM4, 8x HDR200", "nccl": "2.19.3", "source": "here"},
+    {"id": "X2", "cause": "unknown", "fix": "reboot", "metric": "busbw", "before": 1, "after": 2, "hardware": "laptop"},
+    {"id": "X3", "before": "hang", "after": "ok"}, 7, {"before": 1}])";
+  const Check check = pair_check(file);
+  CHECK_FALSE(check.skipped);
+  REQUIRE(check.rows.size() == 1);
+  CHECK(check.rows[0].predicted > 1);
+  CHECK(check.rows[0].measured == Approx(160.0 / 90));
+  std::string notes;
+  for (const std::string& note : check.assumptions) notes += note + "\n";
+  CHECK_THAT(notes, Catch::Contains("X2 is not predicted"));
+  CHECK_THAT(notes, Catch::Contains("X3 is not predicted"));
+
+  // How to predict a pair may stand beside the list.
+  std::ofstream(scratch.path / "fault_pairs.yaml") << R"(pairs:
+  - id: X1
+    use: given-size
+    why: half of the ports
+    model: {platform: dgx-a100, nodes: 2, collective: all_reduce, bytes: 1GiB, before: {set: {"nodes[*].nics[4-7].down": "true"}}}
+)";
+  const Check given = pair_check(file);
+  CHECK(given.skipped);
+  std::string told;
+  for (const std::string& note : given.assumptions) told += note + "\n";
+  CHECK_THAT(told, Catch::Contains("the size of the fault was an input"));
+}
+
+TEST_CASE("a file that is no list of pairs is skipped with the reason", "[validation][pairs]") {
+  const tests::TemporaryFolder scratch;
+  const auto file = scratch.path / "pairs.json";
+  std::ofstream(file) << "{\"pairs\": 3}";
+  const Check check = pair_check(file);
+  CHECK(check.skipped);
+  CHECK_THAT(check.why, Catch::Contains("no JSON list"));
+  CHECK(pair_check(scratch.path / "nowhere.json").skipped);
+}
+
+}  // namespace rehearse::validation::pairs_test
