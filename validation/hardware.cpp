@@ -29,14 +29,56 @@ std::set<std::string> words_of(const std::string& name) {
   return words;
 }
 
+bool has_digit(const std::string& word) {
+  return std::any_of(word.begin(), word.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+// "40gb", "80g": size of the memory.
+bool is_memory(const std::string& word) {
+  return has_digit(word) && (word.ends_with("gb") || word.ends_with("gib"));
+}
+
+// "sxm4" and "sxm5" are one kind of board, "pcie" another; "": no board.
+std::string board_of(const std::string& word) {
+  for (const char* board : {"sxm", "pcie", "nvl", "oam"}) {
+    if (word.starts_with(board)) return board;
+  }
+  // The driver names boards of this generation by their memory: "H100 80GB HBM3", "H100 PCIe".
+  return word.starts_with("hbm3") ? "sxm" : "";
+}
+
 // "h100", "3090": what tells one kind of GPU from another.
 bool is_model(const std::string& word) {
-  const bool digit =
-      std::any_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-  return digit && !word.ends_with("gb") && !word.starts_with("sxm") && !word.starts_with("hbm");
+  return has_digit(word) && !is_memory(word) && board_of(word).empty() && !word.starts_with("hbm");
+}
+
+// What two names may state and not contradict each other in.
+struct Statement {
+  std::set<std::string> model, memory, board;
+};
+
+Statement statement_of(const std::string& name) {
+  Statement out;
+  for (const std::string& word : words_of(name)) {
+    if (is_memory(word)) out.memory.insert(word);
+    if (is_model(word)) out.model.insert(word);
+    if (const std::string board = board_of(word); !board.empty()) out.board.insert(board);
+  }
+  return out;
+}
+
+bool agree(const std::set<std::string>& a, const std::set<std::string>& b) {
+  return a.empty() || b.empty() || a == b;
 }
 
 }  // namespace
+
+bool same_gpu(const std::string& label, const std::string& other) {
+  const Statement a = statement_of(label), b = statement_of(other);
+  return !a.model.empty() && a.model == b.model && agree(a.memory, b.memory) &&
+         agree(a.board, b.board);
+}
 
 int likeness(const std::string& label, const std::string& model) {
   const std::set<std::string> wanted = words_of(label), found = words_of(model);
@@ -48,7 +90,9 @@ int likeness(const std::string& label, const std::string& model) {
     score += has ? 4 : is_model(word) ? -8 : 0;
   }
   for (const std::string& word : found) score -= wanted.contains(word) ? 0 : 1;
-  return same_model ? score : -1000;
+  // Another board is another machine, whatever else is the same.
+  const bool same_board = agree(statement_of(label).board, statement_of(model).board);
+  return same_model && same_board ? score : -1000;
 }
 
 Result<HardwareMap> HardwareMap::shipped_table() {
@@ -66,50 +110,56 @@ Result<HardwareChoice> HardwareMap::find(const NcclTestRow& row, uint32_t per_no
     return fail(Code::kBadInput, "the table does not say on which GPU it was measured", row.where,
                 "name the machine with --platform");
   }
-  const pb::HardwareEntry* entry = nullptr;
-  for (const pb::HardwareEntry& candidate : table_.hardware()) {
-    const bool label = lower_case(candidate.label()) == lower_case(row.hardware);
-    const bool nodes = row.nodes >= candidate.from_nodes();
-    if (label && nodes && entry == nullptr) entry = &candidate;
-  }
-  const std::string key =
-      fmt::format("{}|{}|{}", row.hardware, entry != nullptr ? entry->from_nodes() : 0, per_node);
+  const std::string key = fmt::format("{}|{}|{}", lower_case(row.hardware), row.nodes, per_node);
   if (const auto at = known_.find(key); at != known_.end()) return at->second;
-  HardwareChoice choice;
-  if (entry != nullptr) {
-    choice.id = entry->platform();
-    choice.from_nodes = entry->from_nodes();
-    choice.nccl_version = entry->nccl_version();
-    choice.known = entry->known();
-    choice.assumptions.assign(entry->assumptions().begin(), entry->assumptions().end());
-    RH_TRY(choice.platform, catalogue_.platform(choice.id));
-  } else {
-    RH_TRY(choice, by_name(row.hardware, per_node));
-  }
-  known_.emplace(key, choice);
-  return choice;
+  return known_.emplace(key, look_up(row, per_node)).first->second;
 }
 
-Result<HardwareChoice> HardwareMap::by_name(const std::string& label, uint32_t per_node) const {
+Result<HardwareChoice> HardwareMap::look_up(const NcclTestRow& row, uint32_t per_node) {
+  for (const pb::HardwareEntry& entry : table_.hardware()) {
+    if (!same_gpu(row.hardware, entry.label()) || row.nodes < entry.from_nodes()) continue;
+    HardwareChoice choice;
+    choice.id = entry.platform();
+    choice.from_nodes = entry.from_nodes();
+    choice.nccl_version = entry.nccl_version();
+    choice.known = entry.known();
+    choice.assumptions.assign(entry.assumptions().begin(), entry.assumptions().end());
+    RH_TRY(choice.platform, catalogue_.platform(choice.id));
+    return choice;
+  }
+  return by_name(row.hardware, per_node);
+}
+
+Result<void> HardwareMap::list_machines() {
+  if (!machines_.empty()) return {};
   RH_TRY(const auto entries, catalogue_.list());
-  HardwareChoice best;
-  std::pair<int, int> score = {-1000, 0};
   for (const platforms::Entry& entry : entries) {
-    RH_TRY(pb::Platform compact, catalogue_.platform(entry.id));
-    pb::Platform expanded = compact;
+    RH_TRY(pb::Platform expanded, catalogue_.platform(entry.id));
     if (!platforms::expand(expanded, entry.id) || expanded.nodes_size() == 0) continue;
     const pb::Node& node = expanded.nodes(0);
-    if (node.gpus_size() == 0 || static_cast<uint32_t>(node.gpus_size()) < per_node) continue;
+    if (node.gpus_size() == 0) continue;
+    machines_.push_back({entry.id, node.gpus(0).model(), node.gpus_size()});
+  }
+  return {};
+}
+
+Result<HardwareChoice> HardwareMap::by_name(const std::string& label, uint32_t per_node) {
+  if (auto listed = list_machines(); !listed) return tl::unexpected(listed.error());
+  HardwareChoice best;
+  std::pair<int, int> score = {-1000, 0};
+  for (const ListedMachine& machine : machines_) {
+    if (static_cast<uint32_t>(machine.gpus) < per_node) continue;
     // Among equal GPUs the machine without GPUs to spare; then the maker's own; then by id.
-    const int spare = per_node == 0 ? 0 : node.gpus_size() - static_cast<int>(per_node);
-    const bool own = entry.id.starts_with("dgx") || entry.id.starts_with("hgx");
-    const std::pair<int, int> own_score = {likeness(label, node.gpus(0).model()),
-                                           (own ? 1 : 0) - 2 * spare};
+    const int spare = per_node == 0 ? 0 : machine.gpus - static_cast<int>(per_node);
+    const bool own = machine.id.starts_with("dgx") || machine.id.starts_with("hgx");
+    const std::pair<int, int> own_score = {likeness(label, machine.gpu), (own ? 1 : 0) - 2 * spare};
     if (own_score.first > -1000 && own_score > score) {
       score = own_score;
-      best.id = entry.id;
-      best.platform = std::move(compact);
+      best.id = machine.id;
     }
+  }
+  if (!best.id.empty()) {
+    RH_TRY(best.platform, catalogue_.platform(best.id));
   }
   if (best.id.empty()) {
     return fail(Code::kBadInput,

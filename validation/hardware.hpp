@@ -36,15 +36,26 @@ class HardwareMap {
  private:
   HardwareMap(pb::HardwareTable table, platforms::PlatformCatalogue catalogue)
       : table_(std::move(table)), catalogue_(std::move(catalogue)) {}
-  [[nodiscard]] Result<HardwareChoice> by_name(const std::string& label, uint32_t per_node) const;
+  // A machine of the catalogue: how many GPUs of which model a node has.
+  struct ListedMachine {
+    std::string id, gpu;
+    int gpus = 0;
+  };
+  [[nodiscard]] Result<HardwareChoice> look_up(const NcclTestRow& row, uint32_t per_node);
+  [[nodiscard]] Result<HardwareChoice> by_name(const std::string& label, uint32_t per_node);
+  [[nodiscard]] Result<void> list_machines();
 
   pb::HardwareTable table_;
   platforms::PlatformCatalogue catalogue_;
-  std::map<std::string, HardwareChoice> known_;  // by label, nodes of the entry and size
+  std::vector<ListedMachine> machines_;                  // once asked for
+  std::map<std::string, Result<HardwareChoice>> known_;  // by label, nodes and size
 };
 
+// Do two names mean one GPU: the same model, and no other board or memory where both say which?
+[[nodiscard]] bool same_gpu(const std::string& label, const std::string& other);
+
 // How alike two names of a GPU are: words of `label` ("A100-SXM4-40GB" has three) that `model` also
-// has, less those it has beyond; words of memory and board count, the maker's does not.
+// has, less those it has beyond; words of memory and board count, the maker's does not. -1000: another model or board.
 [[nodiscard]] int likeness(const std::string& label, const std::string& model);
 
 }  // namespace rehearse::validation

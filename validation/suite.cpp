@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "base/install.hpp"
 #include "base/text.hpp"
@@ -64,7 +65,28 @@ std::vector<Check> collectives(const fs::path& data, Reporter&) {
   if (!machines) return unable(machines.error());
   Findings findings;
   const auto observed = observe(tables->rows, *machines, findings);
+  std::map<std::string, size_t> unknown;  // reason -> rows
+  for (const NcclTestRow& row : tables->rows) {
+    if (const auto platform = machines->platform_of(row); !platform) {
+      ++unknown[platform.error().what];
+    }
+  }
+  if (observed.empty()) {
+    return unable(
+        {Code::kBadInput, unknown.empty() ? "no row can be used" : unknown.begin()->first, "", ""});
+  }
   std::vector<Check> out = collective_checks(observed);
+  for (const auto& [why, n] : unknown) {
+    out.front().assumptions.push_back(fmt::format(
+        "{} rows are left out: {} (`rehearse validate nccl-tests FILE --platform P` predicts "
+        "them, validation/figures/nccl_tests_hardware.yaml keeps which machine it is)",
+        n, why));
+  }
+  for (const ObservedHardware& hardware : observed) {
+    for (const std::string& assumed : hardware.assumptions) {
+      out.front().assumptions.push_back(fmt::format("{}: {}", hardware.hardware, assumed));
+    }
+  }
   out.push_back(collective_changes(observed));
   return out;
 }
@@ -89,6 +111,7 @@ bool wanted(const std::vector<std::string>& only, const std::string& id) {
 
 std::vector<std::string> suite_parts() {
   std::vector<std::string> out;
+  out.reserve(kParts.size());
   for (const Part& part : kParts) out.emplace_back(part.id);
   return out;
 }
