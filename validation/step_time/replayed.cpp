@@ -91,6 +91,17 @@ double recomputed_bytes(const TransformerJob& job, uint32_t micro_batches) {
   return layer * std::max(0.0, job.layers / job.pp * in_flight - 1);
 }
 
+// Of a rank's peak what its framework allocated.
+double allocated(const pb::RankMemory& rank) {
+  int64_t bytes = rank.peak();
+  for (const pb::MemoryPart& part : rank.parts()) {
+    const bool beside = part.name() == "NCCL buffers" || part.name() == "CUDA context" ||
+                        part.name() == "contexts of other ranks";
+    if (beside) bytes -= part.bytes();
+  }
+  return static_cast<double>(bytes);
+}
+
 // One run of a job with some of its micro-batches.
 struct StepRun {
   size_t job = 0;
@@ -124,7 +135,7 @@ Result<ReplayedStep> run_here(const ReplayedJob& stated, uint32_t micro_batches)
   ReplayedStep out;
   out.seconds = static_cast<double>(outcome.step_time_ns().mean()) * 1e-9;
   for (const pb::RankMemory& rank : outcome.memory().ranks()) {
-    out.memory = std::max(out.memory, static_cast<double>(rank.peak()));
+    out.memory = std::max(out.memory, allocated(rank));
   }
   // Replicas that were not generated have shards of their own.
   out.memory = factor > 1 ? 0 : out.memory - recomputed_bytes(job, micro_batches);

@@ -26,7 +26,8 @@ struct ReplayedJob {
 
 struct ReplayedStep {
   double seconds = 0;
-  double memory = 0;  // largest peak of a rank, bytes; 0: not known of jobs that were grown
+  // Largest peak of a rank that its framework allocated, bytes; 0: not known of jobs that were grown.
+  double memory = 0;
 };
 
 // By job; an error where it cannot be generated or does not run. Forked children, several at a time.
