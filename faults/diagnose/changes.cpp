@@ -196,6 +196,7 @@ void add_records(const pb::Outcome& run, Changes& out) {
     records[key + "calls more"] = {std::clamp(0.5 * row.ahead, -1.0, 1.0), 0.25};
     records[key + "other calls"] = {std::log1p(static_cast<double>(row.others)), 0.1};
     records[key + "size"] = {row.size, 0.05};
+    records[key + "runs it"] = {static_cast<double>(row.running), 0.25};
     records[key + "first other call"] = {std::log1p(static_cast<double>(row.sequence + 1)), 0.05};
   }
   if (records.empty()) out.erase(Aspect::kRecords);

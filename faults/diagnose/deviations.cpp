@@ -16,7 +16,8 @@ struct Recorded {
   uint32_t rank = 0;
   int64_t enqueued = -1;
   std::map<int64_t, std::pair<RecordedCall, int64_t>>
-      calls;  // by sequence; with the number of the record
+      calls;                        // by sequence; with the number of the record
+  std::map<int64_t, bool> pending;  // by sequence: whether it runs
 };
 
 using RecordedGroups = std::map<std::string, std::vector<Recorded>>;
@@ -27,7 +28,7 @@ RecordedGroups recorded_groups(const pb::Outcome& run) {
     std::map<std::string, Recorded> own;
     for (const pb::FlightGroup& group : recorder.groups()) {
       if (group.ranks_size() < 2) continue;
-      own[group.name()] = {recorder.rank(), group.last_enqueued(), {}};
+      own[group.name()] = {recorder.rank(), group.last_enqueued(), {}, {}};
     }
     for (const pb::FlightEntry& entry : recorder.entries()) {
       const auto group = own.find(entry.group_name());
@@ -35,6 +36,10 @@ RecordedGroups recorded_groups(const pb::Outcome& run) {
       const bool sized = entry.inputs_size() > 0 && entry.inputs(0).sizes_size() > 0;
       group->second.calls[entry.collective_seq()] = {
           {entry.collective(), sized ? entry.inputs(0).sizes(0) : 0}, entry.record_id()};
+      if (entry.state() != "completed" && !entry.has_completed_ns()) {
+        group->second.pending[entry.collective_seq()] =
+            entry.state() == "started" || entry.has_started_ns();
+      }
     }
     for (auto& [name, recorded] : own) out[name].push_back(std::move(recorded));
   }
@@ -58,6 +63,29 @@ std::map<int64_t, RecordedCall> usual_calls(const std::vector<Recorded>& members
   return out;
 }
 
+// The call that most members have not ended, and whether most of those that have it run it; nothing: none is pending.
+struct Stuck {
+  int64_t sequence = 0;
+  bool runs = false;
+};
+std::optional<Stuck> stuck_in(const std::vector<Recorded>& members) {
+  std::map<int64_t, size_t> firsts;
+  for (const Recorded& member : members) {
+    if (!member.pending.empty()) ++firsts[member.pending.begin()->first];
+  }
+  if (firsts.empty()) return std::nullopt;
+  Stuck out{most_common(firsts)};
+  size_t there = 0, running = 0;
+  for (const Recorded& member : members) {
+    const auto own = member.pending.find(out.sequence);
+    if (own == member.pending.end()) continue;
+    ++there;
+    running += own->second ? 1 : 0;
+  }
+  out.runs = 2 * running > there;
+  return out;
+}
+
 }  // namespace
 
 std::vector<Deviation> deviations(const pb::Outcome& run) {
@@ -67,11 +95,16 @@ std::vector<Deviation> deviations(const pb::Outcome& run) {
     std::map<int64_t, size_t> lasts;
     for (const Recorded& member : members) ++lasts[member.enqueued];
     const int64_t last = most_common(lasts);
+    const auto stuck = stuck_in(members);
     for (const Recorded& member : members) {
       Deviation& row = out.emplace_back();
       row.rank = member.rank;
       row.group = name;
       row.ahead = static_cast<int>(member.enqueued - last);
+      if (const auto own = stuck ? member.pending.find(stuck->sequence) : member.pending.end();
+          own != member.pending.end()) {
+        row.running = (own->second ? 1 : 0) - (stuck->runs ? 1 : 0);
+      }
       for (const auto& [sequence, call] : member.calls) {
         const RecordedCall& expected = usual.at(sequence);
         if (call.first == expected) continue;

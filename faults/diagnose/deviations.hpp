@@ -22,6 +22,9 @@ struct Deviation {
   double size = 0;      // ln of the size over that of most, at the first such call of the same kind
   int64_t sequence = -1;  // of the first such call
   int64_t nth = -1;       // of all calls of that rank, where it comes first
+  // Of the call that most members are stuck in: 1 where it alone runs it, -1 where most run it and it does not (it stands in
+  // its queue behind another, or the rank stopped), 0 where it does as most.
+  int running = 0;
 };
 
 // Of every recorded rank and group of two or more, in the order of the dumps; nothing: no dumps.

@@ -135,6 +135,14 @@ void from_failure(const pb::Outcome& outcome, Suspects& out) {
     add_once(out.ranks, other->rank);
     out.sequence = other->nth;
   }
+  // Who does not run what the others wait in, or runs what nobody else does.
+  std::vector<uint32_t> odd;
+  for (const Deviation& row : deviations(outcome)) {
+    if (row.running != 0) add_once(odd, row.rank);
+  }
+  for (const uint32_t rank : odd.size() <= kFew ? odd : std::vector<uint32_t>{}) {
+    add_once(out.ranks, rank);
+  }
   add_wanted(outcome, out);
   // Who waits for all others has made a call that nobody else made.
   std::map<uint32_t, size_t> waits_for;

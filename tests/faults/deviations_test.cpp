@@ -74,4 +74,20 @@ TEST_CASE("ranks that record the same do not deviate, and without dumps nobody d
   CHECK(deviations(pb::Outcome()).empty());
 }
 
+TEST_CASE("a rank that does not run what its peers are stuck in stands out",
+          "[faults][deviations]") {
+  pb::Outcome run = recorded({10, 20}, {10, 20});
+  for (pb::FlightRecorder& recorder : *run.mutable_flight_records()) {
+    recorder.mutable_entries(0)->set_state("completed");
+    recorder.mutable_entries(1)->set_state(recorder.rank() == 2 ? "scheduled" : "started");
+  }
+  CHECK(of_rank(2, run).running == -1);
+  CHECK(of_rank(0, run).running == 0);
+  for (pb::FlightRecorder& recorder : *run.mutable_flight_records()) {
+    recorder.mutable_entries(1)->set_state(recorder.rank() == 2 ? "started" : "scheduled");
+  }
+  CHECK(of_rank(2, run).running == 1);
+  CHECK(of_rank(1, run).running == 0);
+}
+
 }  // namespace rehearse::deviations_test

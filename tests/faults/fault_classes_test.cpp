@@ -2,8 +2,10 @@
 // Faults are joined into one class only when nothing observable tells them apart.
 #include "faults/fault_classes.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "base/random.hpp"
 #include "faults/diagnose/likeness.hpp"
 #include "faults/diagnose/observable.hpp"
 #include "faults/fault_use.hpp"
@@ -12,6 +14,40 @@
 namespace rehearse::fault_classes_test {
 using namespace rehearse;
 using namespace rehearse::faults;
+
+namespace {
+
+constexpr int kPlaces = 4;
+
+// The same place and moment in all faults of a class, another one for each number.
+FaultUse moved(const FaultUse& use, const pb::Scenario& document, int64_t duration, int number) {
+  using Kind = pb::Parameter;
+  FaultUse out = use;
+  // Draws in a fixed order, so that faults with fewer parameters get the same ones.
+  Random random(17, "places", static_cast<uint64_t>(number));
+  const uint64_t node = random.below(static_cast<uint64_t>(document.platform().nodes_size()));
+  const uint64_t rank = random.below(static_cast<uint64_t>(document.launch().ranks_size()));
+  const pb::Node& where = document.platform().nodes(static_cast<int>(node));
+  const uint64_t gpu = random.below(static_cast<uint64_t>(std::max(1, where.gpus_size())));
+  const uint64_t nic = random.below(static_cast<uint64_t>(std::max(1, where.nics_size())));
+  const auto moment =
+      static_cast<int64_t>(static_cast<double>(duration) * (0.1 + 0.8 * random.uniform()));
+  for (const pb::Parameter& p : use.fault().parameters()) {
+    const std::string value = p.kind() == Kind::NODE     ? std::to_string(node)
+                              : p.kind() == Kind::RANK   ? std::to_string(rank)
+                              : p.kind() == Kind::GPU    ? std::to_string(gpu)
+                              : p.kind() == Kind::NIC    ? std::to_string(nic)
+                              : p.kind() == Kind::MOMENT ? std::to_string(moment) + "ns"
+                                                         : "";
+    if (value.empty()) continue;
+    auto changed = with_value(out, p.name(), value);
+    REQUIRE(changed);
+    out = std::move(*changed);
+  }
+  return out;
+}
+
+}  // namespace
 
 TEST_CASE("faults of one class have observable runs that are equal within noise",
           "[faults][classes]") {
@@ -29,26 +65,33 @@ TEST_CASE("faults of one class have observable runs that are equal within noise"
     REQUIRE(healthy);
     const auto baseline = world.simulate(*healthy);
     REQUIRE(baseline);
-    std::vector<Changes> seen;
-    std::vector<pb::Verdict> verdicts;
-    for (const pb::AlikeFault& fault : row.alike()) {
-      INFO(fault.use());
-      CHECK(fault.use().starts_with(fault.id()));
-      const auto use = parse_fault(fault.use(), *catalogue);
-      REQUIRE(use);
-      const auto patches = patches_of(*use, healthy->document);
-      REQUIRE(patches);
-      sim::Scenario broken = *healthy;
-      for (const pb::Patch& patch : *patches) REQUIRE(world.apply(broken, patch));
-      const auto outcome = world.simulate(broken);
-      REQUIRE(outcome);
-      seen.push_back(changes_of(observable(*outcome), observable(*baseline)));
-      verdicts.push_back(outcome->verdict());
-    }
-    for (size_t i = 1; i < seen.size(); ++i) {
-      INFO(row.alike(0).use() << " and " << row.alike(static_cast<int>(i)).use());
-      CHECK(verdicts[i] == verdicts[0]);
-      CHECK(likeness(seen[0], seen[i]).score > 0.97);
+    // As written, and at places and moments that nobody chose.
+    for (int place = 0; place <= kPlaces; ++place) {
+      std::vector<Changes> seen;
+      std::vector<pb::Verdict> verdicts;
+      std::vector<std::string> uses;
+      for (const pb::AlikeFault& fault : row.alike()) {
+        INFO(fault.use());
+        CHECK(fault.use().starts_with(fault.id()));
+        const auto written = parse_fault(fault.use(), *catalogue);
+        REQUIRE(written);
+        const FaultUse use =
+            place == 0 ? *written : moved(*written, healthy->document, baseline->end_ns(), place);
+        const auto patches = patches_of(use, healthy->document);
+        REQUIRE(patches);
+        sim::Scenario broken = *healthy;
+        for (const pb::Patch& patch : *patches) REQUIRE(world.apply(broken, patch));
+        const auto outcome = world.simulate(broken);
+        REQUIRE(outcome);
+        seen.push_back(changes_of(observable(*outcome), observable(*baseline)));
+        verdicts.push_back(outcome->verdict());
+        uses.push_back(use.text());
+      }
+      for (size_t i = 1; i < seen.size(); ++i) {
+        INFO(uses[0] << " and " << uses[i]);
+        CHECK(verdicts[i] == verdicts[0]);
+        CHECK(likeness(seen[0], seen[i]).score > 0.97);
+      }
     }
   }
 }
