@@ -103,15 +103,18 @@ Result<Case> case_of(const pb::Outcome& outcome, const std::string& path, Contex
   return what;
 }
 
-Result<std::vector<faults::FaultUse>> likely_causes(const pb::Diagnosis& diagnosis,
-                                                    const faults::FaultCatalogue& catalogue) {
-  std::vector<faults::FaultUse> uses;
+Result<std::vector<std::vector<faults::FaultUse>>> likely_causes(
+    const pb::Diagnosis& diagnosis, const faults::FaultCatalogue& catalogue) {
+  std::vector<std::vector<faults::FaultUse>> groups;
+  bool together = false;
   for (const pb::Cause& cause : diagnosis.causes()) {
-    if (uses.size() >= kCausesTried || cause.score() < kUnlikely) break;
+    if (groups.size() >= kCausesTried || cause.score() < kUnlikely) break;
     RH_TRY(faults::FaultUse use, faults::parse_fault(cause.use(), catalogue));
-    uses.push_back(std::move(use));
+    if (!together || cause.together().empty()) groups.emplace_back();
+    groups.back().push_back(std::move(use));
+    together = !cause.together().empty();
   }
-  return uses;
+  return groups;
 }
 
 Result<pb::Diagnosis> diagnose(const Case& what, const faults::World& world, uint32_t max_runs) {
@@ -121,7 +124,8 @@ Result<pb::Diagnosis> diagnose(const Case& what, const faults::World& world, uin
                            .configured = what.broken ? &what.broken->document.launch() : nullptr,
                            .baseline = &what.baseline,
                            .classes = &classes,
-                           .max_simulations = max_runs},
+                           .max_simulations = max_runs,
+                           .max_simulations_of_two = max_runs},
                           what.catalogue, world);
 }
 

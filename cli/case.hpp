@@ -40,13 +40,14 @@ struct Case {
 [[nodiscard]] Result<Case> case_of(const pb::Outcome& outcome, const std::string& path,
                                    Context& context);
 
-constexpr uint32_t kMostRuns = 120;  // that a diagnosis simulates
+constexpr uint32_t kMostRuns =
+    120;  // that a diagnosis simulates, and as many more to find two causes
 
 [[nodiscard]] Result<pb::Diagnosis> diagnose(const Case& what, const faults::World& world,
                                              uint32_t max_runs);
 
-// Causes whose fixes are worth a try, likeliest first.
-[[nodiscard]] Result<std::vector<faults::FaultUse>> likely_causes(
+// Causes whose fixes are worth a try, likeliest first; those of one group are there together.
+[[nodiscard]] Result<std::vector<std::vector<faults::FaultUse>>> likely_causes(
     const pb::Diagnosis& diagnosis, const faults::FaultCatalogue& catalogue);
 
 }  // namespace rehearse::cli

@@ -30,9 +30,14 @@ std::string headline_of(const pb::Diagnosis& diagnosis) {
   if (diagnosis.symptom().id() == "healthy") return symptom;
   if (diagnosis.causes_size() == 0) return symptom + ": no fault of the catalogue explains this";
   const pb::Cause& best = diagnosis.causes(0);
-  return fmt::format("{}: {}{} ({}), score {}", symptom,
-                     diagnosis.unknown() ? "unknown cause; nearest in the catalogue is " : "",
-                     best.name(), best.use(), score_of(best));
+  std::string what = fmt::format("{} ({})", best.name(), best.use());
+  if (!best.together().empty() && diagnosis.causes_size() > 1) {
+    const pb::Cause& second = diagnosis.causes(1);
+    what += fmt::format(" and {} ({}) at once", second.name(), second.use());
+  }
+  return fmt::format("{}: {}{}, score {}", symptom,
+                     diagnosis.unknown() ? "unknown cause; nearest in the catalogue is " : "", what,
+                     score_of(best));
 }
 
 std::string text_of(const pb::Diagnosis& diagnosis, const Terminal& terminal) {
@@ -46,12 +51,18 @@ std::string text_of(const pb::Diagnosis& diagnosis, const Terminal& terminal) {
     out += "  alike:   " + join_words(alike) + "\n";
   }
   for (const std::string& text : best.evidence()) out += "  for:     " + text + "\n";
+  const bool two = diagnosis.causes_size() > 1 && !best.together().empty();
+  if (two) {
+    const pb::Cause& second = diagnosis.causes(1);
+    out += fmt::format("  and:     {} ({})\n", second.name(), second.use());
+    for (const std::string& text : second.evidence()) out += "    for:     " + text + "\n";
+  }
   for (const std::string& text : best.against()) out += "  against: " + text + "\n";
   if (!diagnosis.straggler().empty()) out += "  late:    " + diagnosis.straggler() + "\n";
   for (const std::string& text : diagnosis.collect_next()) out += "  collect: " + text + "\n";
   if (diagnosis.causes_size() > 1) {
     Table others({{"also tried", Align::kLeft}, {"score", Align::kRight}, {"what", Align::kLeft}});
-    for (int i = 1; i < diagnosis.causes_size(); ++i) {
+    for (int i = two ? 2 : 1; i < diagnosis.causes_size(); ++i) {
       const pb::Cause& cause = diagnosis.causes(i);
       others.add({cause.use(), score_of(cause), cause.name()});
     }

@@ -84,6 +84,7 @@ std::string text_of(const pb::FixReport& report, const Terminal& terminal) {
         fix.symptom().id() != faults::kHealthy) {
       note(fmt::format("still {} {}", fix.symptom().id(), fix.symptom().label()));
     }
+    for (const std::string& part : fix.alone()) note(part);
     for (const std::string& effect : fix.side_effects()) note("side effect: " + effect);
   }
   return out + "\n" + table.text(terminal) + (notes.empty() ? "" : "\n" + notes);
@@ -102,28 +103,32 @@ Result<std::vector<faults::OwnFix>> own_fixes(const Context& context) {
   return out;
 }
 
+// Causes, likeliest first; those of one group are there together.
+using Causes = std::vector<std::vector<faults::FaultUse>>;
+
 // The causes given, or those that diagnosis finds likely.
-Result<std::vector<faults::FaultUse>> causes_of(const Case& what, Context& context) {
-  std::vector<faults::FaultUse> uses;
-  if (context.has("cause")) {
-    for (const std::string& text : context.get<std::vector<std::string>>("cause")) {
-      RH_TRY(faults::FaultUse use,
-             faults::parse_fault(text, what.catalogue, what.healthy.document));
-      uses.push_back(std::move(use));
-    }
-    return uses;
+Result<Causes> causes_of(const Case& what, Context& context) {
+  if (!context.has("cause")) {
+    RH_TRY(const pb::Diagnosis diagnosis,
+           diagnose(what, faults::simulated_world(context.reporter()), kMostRuns));
+    return likely_causes(diagnosis, what.catalogue);
   }
-  RH_TRY(const pb::Diagnosis diagnosis,
-         diagnose(what, faults::simulated_world(context.reporter()), kMostRuns));
-  return likely_causes(diagnosis, what.catalogue);
+  Causes out;
+  for (const std::string& text : context.get<std::vector<std::string>>("cause")) {
+    RH_TRY(faults::FaultUse use, faults::parse_fault(text, what.catalogue, what.healthy.document));
+    out.push_back({std::move(use)});
+  }
+  return out;
 }
 
-// The job with a cause in it, where only evidence of the broken one is there.
-Result<sim::Scenario> with_cause(const Case& what, const faults::FaultUse& cause) {
+// The job with causes in it, where only evidence of the broken one is there.
+Result<sim::Scenario> with_causes(const Case& what, const std::vector<faults::FaultUse>& causes) {
   sim::Scenario broken = what.healthy;
-  RH_TRY(const auto patches, faults::patches_of(cause, broken.document));
-  for (const pb::Patch& patch : patches) {
-    if (auto done = sim::apply(broken, patch); !done) return tl::unexpected(done.error());
+  for (const faults::FaultUse& cause : causes) {
+    RH_TRY(const auto patches, faults::patches_of(cause, broken.document));
+    for (const pb::Patch& patch : patches) {
+      if (auto done = sim::apply(broken, patch); !done) return tl::unexpected(done.error());
+    }
   }
   return broken;
 }
@@ -157,13 +162,17 @@ Result<pb::FixReport> all_fixes(const Case& what, Context& context) {
   if (what.broken && (healthy || !own.empty()) && !context.has("cause")) {
     return report_of(what, *what.broken, {}, own, context);
   }
-  RH_TRY(const auto causes, causes_of(what, context));
-  if (what.broken) return report_of(what, *what.broken, causes, own, context);
+  RH_TRY(const Causes causes, causes_of(what, context));
+  if (what.broken) {
+    std::vector<faults::FaultUse> all;
+    for (const auto& group : causes) all.insert(all.end(), group.begin(), group.end());
+    return report_of(what, *what.broken, all, own, context);
+  }
   if (causes.empty()) return report_of(what, what.healthy, {}, {}, context);
   pb::FixReport report;
-  for (const faults::FaultUse& cause : causes) {
-    RH_TRY(const sim::Scenario broken, with_cause(what, cause));
-    RH_TRY(pb::FixReport one, report_of(what, broken, {&cause, 1}, own, context));
+  for (const auto& group : causes) {
+    RH_TRY(const sim::Scenario broken, with_causes(what, group));
+    RH_TRY(pb::FixReport one, report_of(what, broken, group, own, context));
     faults::add_fixes(std::move(one), report);
   }
   return report;

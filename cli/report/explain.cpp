@@ -90,10 +90,13 @@ Result<void> explain(const Case& what, const ExplainBudget& budget, Context& con
     counter.count();
     return simulate(scenario);
   };
-  RH_TRY(run.diagnosis, diagnose(what, world, budget.causes));
+  // Half of them for one cause, half for two.
+  RH_TRY(run.diagnosis, diagnose(what, world, (budget.causes + 1) / 2));
   if (!what.broken) return {};
   RH_TRY(const auto categories, faults::Categories::load_shipped());
-  RH_TRY(const auto causes, likely_causes(*run.diagnosis, what.catalogue));
+  RH_TRY(const auto groups, likely_causes(*run.diagnosis, what.catalogue));
+  std::vector<faults::FaultUse> causes;
+  for (const auto& group : groups) causes.insert(causes.end(), group.begin(), group.end());
   RH_TRY(run.fixes, faults::try_fixes({.broken = *what.broken,
                                        .outcome = what.evidence,
                                        .baseline = what.baseline,

@@ -195,7 +195,9 @@ std::string configured_at(const pb::Launch& configured, const std::string& path)
 }
 
 // Takes over values that the configuration shows where the fault would assign them.
-FaultUse adopt_configured(FaultUse use, const pb::Launch& configured, const pb::Scenario& healthy) {
+FaultUse adopt_configured(FaultUse use, const Clues& clues) {
+  const pb::Launch& configured = *clues.configured;
+  const pb::Scenario& healthy = clues.healthy;
   const Assigned now = assignments(use, healthy);
   for (const pb::Parameter& p : use.fault().parameters()) {
     const Assigned then = with_other_value(use, p, healthy);
@@ -250,7 +252,7 @@ void add_candidates(const std::shared_ptr<const FaultEntry>& entry, double liste
         .prior = listed,
         .evidence = {fmt::format("symptom {} ({})", clues.symptom.id(), clues.symptom.label())}};
     if (clues.configured) {
-      candidate.use = adopt_configured(std::move(candidate.use), *clues.configured, clues.healthy);
+      candidate.use = adopt_configured(std::move(candidate.use), clues);
     }
     const auto patches = patches_of(candidate.use, clues.healthy);
     if (!patches || !plausible(*patches, clues.outcome.verdict(), clues.changes)) continue;
@@ -282,8 +284,9 @@ Result<std::vector<Candidate>> find_candidates(const Clues& clues,
   for (const auto& entry : catalogue.entries()) {
     const auto& symptoms = entry->fault.symptoms();
     const auto listed = std::find(symptoms.begin(), symptoms.end(), clues.symptom.id());
-    if (listed == symptoms.end()) continue;
-    add_candidates(entry, listed == symptoms.begin() ? 1.0 : 0.8, suspects, clues, out);
+    if (listed == symptoms.end() && !clues.any_symptom) continue;
+    const double prior = listed == symptoms.end() ? 0.6 : listed == symptoms.begin() ? 1.0 : 0.8;
+    add_candidates(entry, prior, suspects, clues, out);
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const Candidate& a, const Candidate& b) { return a.prior > b.prior; });

@@ -32,6 +32,7 @@ struct Clues {
   const pb::Scenario& healthy;   // expanded document without the fault
   const pb::Launch* configured;  // as the job really was started, readable part; null: unknown
   double pace = 1;               // healthy step as simulated over that of the evidence
+  bool any_symptom = false;      // faults that are known for other symptoms too
 };
 
 // Highest prior first, then by place in the order of suspicion, then by id; at most `kPlacesPerFault` places of

@@ -11,6 +11,7 @@
 #include "faults/diagnose/observable.hpp"
 #include "faults/diagnose/suspects.hpp"
 #include "faults/diagnose/trial.hpp"
+#include "faults/diagnose/two_causes.hpp"
 #include "faults/symptoms/classifier.hpp"
 
 namespace rehearse::faults {
@@ -23,6 +24,8 @@ constexpr double kWorthwhile = 0.3;
 constexpr size_t kLookedAtAgain = 6, kFitted = 5;
 // Scores closer than this do not decide.
 constexpr double kClose = 0.1;
+// One cause alone that reaches this needs no second one, and two, which fit more freely, must reach it.
+constexpr double kEnough = 0.8;
 
 // One fault with its places, and the best of what was tried.
 struct Suspected {
@@ -167,6 +170,47 @@ bool explains(const Likeness& likeness) {
   return likeness.score >= kExplains && likeness.unexplained.empty();
 }
 
+// The best causes alone, for a second one to be looked for beside them.
+std::vector<Alone> best_alone(const std::vector<Suspected>& all) {
+  std::vector<Alone> out;
+  for (const Suspected& suspected : all) {
+    if (suspected.trial && suspected.trial->likeness.score > 0) {
+      out.push_back({suspected.places[suspected.best], *suspected.trial});
+    }
+  }
+  return out;
+}
+
+pb::Cause cause_of(const TwoCauses::Part& part, const TwoCauses::Part& other, const Likeness& both,
+                   const pb::Scenario& document) {
+  const FaultUse& use = part.candidate.use;
+  pb::Cause cause;
+  cause.set_fault(use.fault().id());
+  cause.set_name(use.fault().name());
+  cause.set_use(use.text());
+  cause.set_simulated(true);
+  cause.set_score(std::round(1000 * both.score) / 1000);
+  cause.add_together(other.candidate.use.text());
+  for (const std::string& text : part.candidate.evidence) cause.add_evidence(text);
+  for (const std::string& text : part.shows) cause.add_evidence(text);
+  for (const std::string& text : both.different) cause.add_against(text);
+  add_culprits(use, document, cause);
+  return cause;
+}
+
+// Both first, then the others as they were.
+void put_first(const TwoCauses& two, const pb::Scenario& document, pb::Diagnosis& diagnosis) {
+  google::protobuf::RepeatedPtrField<pb::Cause> causes;
+  *causes.Add() = cause_of(two.first, two.second, two.likeness, document);
+  *causes.Add() = cause_of(two.second, two.first, two.likeness, document);
+  for (pb::Cause& cause : *diagnosis.mutable_causes()) {
+    if (cause.fault() != causes.Get(0).fault() && cause.fault() != causes.Get(1).fault()) {
+      *causes.Add() = std::move(cause);
+    }
+  }
+  *diagnosis.mutable_causes() = std::move(causes);
+}
+
 double pace_of(const pb::Outcome& simulated, const pb::Outcome& healthy) {
   const auto step = static_cast<double>(healthy.step_time_ns().mean());
   return step > 0 && simulated.step_time_ns().mean() > 0
@@ -277,8 +321,19 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
   }
   diagnosis.set_unknown(all.empty() || (all[0].trial && !explains(all[0].trial->likeness)));
   diagnosis.set_straggler(straggler_kind(changes, request.healthy.document));
-  say_what_to_collect(all, request.classes, diagnosis);
-  say_who_is_alike(all, request.classes, diagnosis);
+  std::optional<TwoCauses> two;
+  if (!all.empty() && all[0].trial && request.max_simulations_of_two > 0 &&
+      (diagnosis.unknown() || all[0].trial->likeness.score < kEnough)) {
+    laboratory.allow(request.max_simulations_of_two);
+    RH_TRY(two, find_two_causes(clues, catalogue, best_alone(all), laboratory));
+  }
+  if (two && two->likeness.score >= kEnough && explains(two->likeness)) {
+    diagnosis.set_unknown(false);
+    put_first(*two, request.healthy.document, diagnosis);
+  } else {
+    say_what_to_collect(all, request.classes, diagnosis);
+    say_who_is_alike(all, request.classes, diagnosis);
+  }
   diagnosis.set_simulations(laboratory.simulations() + runs);
   return diagnosis;
 }

@@ -3,7 +3,8 @@
 // injected into the healthy scenario at its most suspect place and simulated, and its changes
 // compared with those of the evidence (likeness.hpp). The most alike are then tried at their other
 // places and with fitted strengths. The score is the likeness; what the configuration shows goes before
-// equals. When nothing reaches kExplains the cause is unknown: it is not in the catalogue. The
+// equals. Where the best leaves something unexplained, two causes at once are tried (two_causes.hpp).
+// When nothing reaches kExplains the cause is unknown: it is not in the catalogue. The
 // diagnosis sees the observable part of the evidence only (observable.hpp). Deterministic.
 #pragma once
 
@@ -25,7 +26,9 @@ struct DiagnoseRequest {
   // The healthy run as simulated here; null: simulated when needed.
   const pb::Outcome* simulated = nullptr;
   const FaultClasses* classes = nullptr;  // faults that look alike; null: not said
-  uint32_t max_simulations = 120;
+  uint32_t max_simulations = 120;  // of single causes
+  uint32_t max_simulations_of_two =
+      140;  // more, where one does not explain it; 0: one is looked for
 };
 
 // Causes below this likeness do not explain the evidence.

@@ -132,12 +132,50 @@ Likeness likeness(const Changes& evidence, const Changes& simulated, double scal
     const double value = std::clamp(1 - compared.off / compared.extent, 0.0, 1.0);
     const double weight = weight_of(aspect) * std::min(1.0, compared.clear / kClear);
     out.aspects[aspect] = value;
+    out.words[aspect] = in_words(aspect, compared);
     if (weight >= kTelling && value < kContradicts) out.unexplained.push_back(aspect);
     sum += weight * value;
     weights += weight;
-    (value >= kAgrees ? out.same : out.different).push_back(in_words(aspect, compared));
+    (value >= kAgrees ? out.same : out.different).push_back(out.words[aspect]);
   }
   out.score = weights > 0 ? sum / weights : 1;
+  return out;
+}
+
+Changes together(const Changes& some, const Changes& more, double scale) {
+  Changes out = some;
+  for (const auto& [aspect, changes] : more) {
+    for (const auto& [key, change] : changes) {
+      const Change other = scaled(change, is_time(aspect) ? scale : 1);
+      const auto [entry, fresh] = out[aspect].try_emplace(key, other);
+      if (fresh) continue;
+      Change& sum = entry->second;
+      sum.noise = std::max(sum.noise, other.noise);
+      // What is there twice is there once.
+      sum.value = is_time(aspect) || aspect == Aspect::kMemory || aspect == Aspect::kCalls
+                      ? sum.value + other.value
+                      : (std::abs(other.value) > std::abs(sum.value) ? other.value : sum.value);
+    }
+  }
+  return out;
+}
+
+Changes left_by(const Changes& evidence, const Changes& simulated) {
+  Changes out;
+  for (const auto& [aspect, changes] : evidence) {
+    const auto own = simulated.find(aspect);
+    for (const auto& [key, change] : changes) {
+      Change left = change;
+      if (own != simulated.end()) {
+        if (const auto found = own->second.find(key); found != own->second.end()) {
+          left.value -= found->second.value;
+          left.noise = std::max(left.noise, found->second.noise);
+        }
+      }
+      // A rank that was recorded stays so; what is counted is there or not.
+      if (is_measured(aspect) || std::abs(left.value) > left.noise) out[aspect][key] = left;
+    }
+  }
   return out;
 }
 

@@ -18,9 +18,10 @@ namespace rehearse::faults {
 
 struct Likeness {
   double score = 0;
-  std::vector<std::string> same;       // what agrees, in words
-  std::vector<std::string> different;  // what does not
-  std::map<Aspect, double> aspects;    // 0 to 1, those that count
+  std::vector<std::string> same;        // what agrees, in words
+  std::vector<std::string> different;   // what does not
+  std::map<Aspect, double> aspects;     // 0 to 1, those that count
+  std::map<Aspect, std::string> words;  // of each of them
   // Clear changes of what points at single parts that are not alike: another cause, or one more.
   std::vector<Aspect> unexplained;
 };
@@ -29,6 +30,12 @@ struct Likeness {
 // strength is fitted.
 [[nodiscard]] Likeness likeness(const Changes& evidence, const Changes& simulated,
                                 double scale = 1);
+
+// What both do together when neither is in the other's way: `more` times `scale` (as above) on top of `some`.
+[[nodiscard]] Changes together(const Changes& some, const Changes& more, double scale = 1);
+// What is left of the evidence when a simulated fault is taken from it. Changes that are within noise of what the fault does
+// are gone.
+[[nodiscard]] Changes left_by(const Changes& evidence, const Changes& simulated);
 
 // How far the run is from the healthy one: the part of a step it takes longer, else the memory it takes
 // more (sum of shares of the capacity). 0: neither.

@@ -23,13 +23,6 @@ constexpr double kFirstStep = 0.3, kLargestStep = 2;
 // Faults that are not seen at this strength are searched from here.
 constexpr double kTiny = 1e-4;
 
-const pb::Parameter* strength_of(const pb::Fault& fault) {
-  for (const pb::Parameter& p : fault.parameters()) {
-    if (p.strength()) return &p;
-  }
-  return nullptr;
-}
-
 // In steps, with fractions: how far a run came that did not complete, and when it failed.
 std::optional<double> steps_until(const char* what, const Changes& changes) {
   const auto when = changes.find(Aspect::kWhen);
@@ -41,20 +34,45 @@ std::optional<double> steps_until(const char* what, const Changes& changes) {
 
 }  // namespace
 
-Result<Trial> Laboratory::once(const FaultUse& use) {
-  const std::string key = use.text();
-  if (const auto found = done_.find(key); found != done_.end()) return found->second;
+const pb::Parameter* strength_of(const pb::Fault& fault) {
+  for (const pb::Parameter& p : fault.parameters()) {
+    if (p.strength()) return &p;
+  }
+  return nullptr;
+}
+
+Result<Trial> Laboratory::once(const FaultUse& use) { return simulate({&use, 1}, use); }
+
+Result<Trial> Laboratory::both(const FaultUse& first, const FaultUse& second) {
+  const bool in_order = first.fault().id() <= second.fault().id();
+  const FaultUse uses[] = {in_order ? first : second, in_order ? second : first};
+  return simulate(uses, second);
+}
+
+Result<Trial> Laboratory::simulate(std::span<const FaultUse> uses, const FaultUse& use) {
+  std::string key;
+  for (const FaultUse& each : uses) key += each.text() + " ";
+  if (const auto found = done_.find(key); found != done_.end()) {
+    Trial again = found->second;
+    again.use = use;
+    return again;
+  }
   if (exhausted()) return fail(Code::kLimit, "no simulation left");
   ++simulations_;
-  RH_TRY(const auto patches, patches_of(use, healthy_.document));
   sim::Scenario scenario = healthy_;
-  for (const pb::Patch& patch : patches) {
-    if (auto applied = world_.apply(scenario, patch); !applied)
-      return tl::unexpected(applied.error());
+  for (const FaultUse& each : uses) {
+    RH_TRY(const auto patches, patches_of(each, healthy_.document));
+    for (const pb::Patch& patch : patches) {
+      if (auto applied = world_.apply(scenario, patch); !applied)
+        return tl::unexpected(applied.error());
+    }
   }
   RH_TRY(const pb::Outcome outcome, world_.simulate(scenario));
   const pb::Outcome seen = observable(outcome);
-  Trial trial{.use = use, .changes = changes_of(seen, baseline_), .likeness = {}};
+  Trial trial{.use = use,
+              .verdict = seen.verdict(),
+              .changes = changes_of(seen, baseline_),
+              .likeness = {}};
   trial.size = magnitude(trial.changes);
   if (seen.verdict() != evidence_.verdict) {
     trial.likeness.different.emplace_back("the simulated run ends in another way");

@@ -2,7 +2,9 @@
 // One candidate fault simulated and compared with the evidence, its strength fitted.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <span>
 
 #include "faults/diagnose/candidates.hpp"
 #include "faults/diagnose/likeness.hpp"
@@ -10,8 +12,12 @@
 
 namespace rehearse::faults {
 
+// The parameter that says how strong a fault is; null: it has none.
+[[nodiscard]] const pb::Parameter* strength_of(const pb::Fault& fault);
+
 struct Trial {
   FaultUse use;
+  pb::Verdict verdict = pb::VERDICT_UNSPECIFIED;
   Changes changes;    // of the simulated fault against the simulated healthy run
   Likeness likeness;  // to the evidence
   double shape = 0;   // likeness if the strength were right
@@ -35,6 +41,8 @@ class Laboratory {
 
   // The fault as it stands. kLimit when no simulation is left.
   [[nodiscard]] Result<Trial> once(const FaultUse& use);
+  // Two faults at once, in the order of their ids; the trial's use is `second`.
+  [[nodiscard]] Result<Trial> both(const FaultUse& first, const FaultUse& second);
   // The same with the strength that makes the magnitude that of the evidence: secants on the logarithms
   // of strength and magnitude, from the one given; effects are taken to be monotonic. The best of
   // what was tried; `start` where the fault has no strength. Of a run that did not complete the fault's moment is moved
@@ -45,8 +53,11 @@ class Laboratory {
 
   [[nodiscard]] uint32_t simulations() const { return simulations_; }
   [[nodiscard]] bool exhausted() const { return simulations_ >= limit_; }
+  // So many simulations more than were made so far.
+  void allow(uint32_t more) { limit_ = simulations_ + more; }
 
  private:
+  [[nodiscard]] Result<Trial> simulate(std::span<const FaultUse> uses, const FaultUse& named);
   [[nodiscard]] Trial fit(const Trial& start, int rounds);
   [[nodiscard]] Trial timed(const Trial& start);
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/document.hpp"
+#include "base/units.hpp"
 #include "faults/fix/side_effects.hpp"
 #include "faults/symptoms/classifier.hpp"
 
@@ -27,6 +28,16 @@ auto rank_of(const pb::FixTrial& t) {
   return std::tuple(!t.refused().empty(), !t.false_fix().empty(), !t.restores(),
                     t.has_recovered_ns() ? -t.recovered_ns() : int64_t{0},
                     -static_cast<int64_t>(t.paper_count()));
+}
+
+// "F16:node=1 alone gives back 30 ms of a step".
+std::string in_words(const pb::FixTrial& t) {
+  const std::string who = fmt::format("{} ({})", t.name(), t.own() ? "your fix" : t.use());
+  if (!t.has_step_time_ns()) return who + " alone: the job still does not run";
+  if (!t.has_recovered_ns()) {
+    return fmt::format("{} alone: steps of {}", who, format_duration(t.step_time_ns()));
+  }
+  return fmt::format("{} alone gives back {} of a step", who, format_duration(t.recovered_ns()));
 }
 
 bool better(const Attempt& a, const Attempt& b) { return rank_of(a.trial) < rank_of(b.trial); }
@@ -130,6 +141,8 @@ class Trials {
     both.trial.set_change(a.trial.change() + "; and " + b.trial.change());
     both.trial.set_pattern(a.trial.pattern() + " & " + b.trial.pattern());
     both.trial.set_paper_count(request_.categories.solved(symptom_.id(), both.trial.pattern()));
+    both.trial.add_alone(in_words(a.trial));
+    both.trial.add_alone(in_words(b.trial));
     const size_t before = attempts_.size();
     if (auto done = run(std::move(both)); !done) return done;
     if (attempts_.size() > before && !worth_it(attempts_.back().trial, a.trial, b.trial)) {

@@ -37,12 +37,13 @@ struct Broken {
     baseline = *world.simulate(healthy);
   }
 
-  [[nodiscard]] pb::Diagnosis diagnosis(uint32_t limit = 200) const {
+  [[nodiscard]] pb::Diagnosis diagnosis(uint32_t limit = 200, uint32_t two = 0) const {
     const auto found = diagnose({.evidence = evidence,
                                  .healthy = healthy,
                                  .configured = &scenario.document.launch(),
                                  .baseline = &baseline,
-                                 .max_simulations = limit},
+                                 .max_simulations = limit,
+                                 .max_simulations_of_two = two},
                                 catalogue(), testing::small_world());
     REQUIRE(found);
     return *found;

@@ -100,6 +100,10 @@ TEST_CASE("two faults at once need two fixes together", "[faults][fix]") {
   CHECK(best.restores());
   CHECK(best.change().find("NCCL_IB_DISABLE") != std::string::npos);
   CHECK(best.patches_size() >= 2);
+  // What each alone gives back is said.
+  REQUIRE(best.alone_size() == 2);
+  CHECK(best.alone(0).find("F16:node=1) alone gives back 140") != std::string::npos);
+  CHECK(best.alone(1).find("F60:rank=11,factor=3) alone gives back 200") != std::string::npos);
   for (int i = 1; i < report.fixes_size(); ++i) CHECK_FALSE(report.fixes(i).restores());
   CHECK(report.simulations() > 2);
 }

@@ -8,7 +8,9 @@
 #include <optional>
 #include <set>
 
+#include "faults/diagnose/changes.hpp"
 #include "faults/diagnose/diagnose.hpp"
+#include "faults/diagnose/likeness.hpp"
 #include "faults/diagnose/observable.hpp"
 #include "faults/symptoms/classifier.hpp"
 #include "validation/blind/draw.hpp"
@@ -23,13 +25,15 @@ constexpr double kRestored = 0.02;
 // Causes of one class count for each other when their scores are this close.
 constexpr double kAlike = 0.1;
 constexpr int kCausesKept = 5;
+// Of two faults at once one is hidden by the other when the run without it is this much like the run with it.
+constexpr double kHidden = 0.9;
 
 // What was injected, and what it did.
 struct Injected {
   const PreparedJob* job = nullptr;
   std::vector<FaultUse> uses;
-  sim::Scenario broken;
-  pb::Outcome healthy, outcome;  // of the hidden machine, without noise
+  sim::Scenario machine, broken;  // the hidden one, without and with the faults
+  pb::Outcome healthy, outcome;   // there, without noise
   pb::Symptom symptom;
   uint32_t redrawn = 0;
 };
@@ -66,6 +70,27 @@ Result<void> inject(const std::vector<FaultUse>& uses, const BlindContext& conte
   return {};
 }
 
+// With several faults at once: every one of them makes a difference.
+Result<bool> all_show(const Injected& injected, const BlindContext& context) {
+  const auto changes = [&](const pb::Outcome& outcome) {
+    return faults::changes_of(faults::observable(outcome), faults::observable(injected.healthy));
+  };
+  const faults::Changes all = changes(injected.outcome);
+  for (size_t left_out = 0; injected.uses.size() > 1 && left_out < injected.uses.size();
+       ++left_out) {
+    std::vector<FaultUse> others = injected.uses;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(left_out));
+    sim::Scenario without = injected.machine;
+    if (auto done = inject(others, context, without); !done) return tl::unexpected(done.error());
+    RH_TRY(const pb::Outcome outcome, context.world.simulate(without));
+    if (outcome.verdict() == injected.outcome.verdict() &&
+        faults::likeness(all, changes(outcome)).score > kHidden) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // Another draw is another machine.
 uint64_t seed_of_machine(const BlindRun& run, uint32_t tries) {
   return tries == 0 ? run.seed : Random(run.seed, "machine", tries).next() >> 1;
@@ -81,6 +106,7 @@ Result<Injected> attempt(const PreparedJob& job, std::vector<FaultUse> uses, con
   if (run.blind) {
     RH_TRY(healthy, hidden(job.scenario, seed_of_machine(run, tries)));
   }
+  out.machine = healthy;
   out.broken = healthy;
   if (auto done = inject(out.uses, context, out.broken); !done) return tl::unexpected(done.error());
   RH_TRY(out.outcome, context.world.simulate(out.broken));
@@ -118,7 +144,11 @@ Result<Injected> draw(const BlindRun& run, const BlindContext& context) {
       last = injected.error().message();
       continue;
     }
-    if (run.faults.empty() || shows(*injected, run)) return injected;
+    bool good = run.faults.empty() || shows(*injected, run);
+    if (good) {
+      RH_TRY(good, all_show(*injected, context));
+    }
+    if (good) return injected;
     last = fmt::format("{} shows {}", injected->uses.front().text(), injected->symptom.id());
   }
   return fail(Code::kBadInput, "no draw shows the fault: " + last);
@@ -147,7 +177,8 @@ Result<void> repair(const pb::Diagnosis& diagnosis, const BlindContext& context,
   const auto& alike = diagnosis.causes(0).alike();
   for (int i = 0; i < diagnosis.causes_size(); ++i) {
     const pb::Cause& cause = diagnosis.causes(i);
-    if (i > 0 && std::find(alike.begin(), alike.end(), cause.fault()) == alike.end()) continue;
+    const bool same = std::find(alike.begin(), alike.end(), cause.fault()) != alike.end();
+    if (i > 0 && !same && cause.together().empty()) continue;
     RH_TRY(const FaultUse use, faults::parse_fault(cause.use(), context.catalogue));
     RH_TRY(const auto fixes, faults::fixes_of(use, scenario.document));
     const auto whole = std::find_if(fixes.begin(), fixes.end(), [](const pb::Fix& fix) {
@@ -172,16 +203,39 @@ Result<bool> restores(const pb::Diagnosis& diagnosis, const Injected& injected,
          std::abs(now / then - 1) <= kRestored;
 }
 
+// Of several faults the last one counts, from where all could stand.
+uint32_t place_of(const BlindRun& run, const pb::Diagnosis& diagnosis) {
+  uint32_t last = 0;
+  for (const auto& entry : run.faults) {
+    const auto found =
+        std::find_if(diagnosis.causes().begin(), diagnosis.causes().end(),
+                     [&](const pb::Cause& cause) { return cause.fault() == entry->fault.id(); });
+    if (found == diagnosis.causes().end()) return 0;
+    last = std::max(last, static_cast<uint32_t>(found - diagnosis.causes().begin()) + 1);
+  }
+  const auto others = static_cast<uint32_t>(run.faults.empty() ? 0 : run.faults.size() - 1);
+  return last > others ? last - others : 0;
+}
+
+void judge_culprits(const Injected& injected, const pb::Diagnosis& diagnosis,
+                    const BlindContext& context, pb::CampaignRun& out) {
+  std::set<std::string> wanted, named;
+  for (const FaultUse& use : injected.uses) {
+    wanted.merge(places(use, injected.broken.document));
+  }
+  if (wanted.empty()) return;
+  for (int i = 0; i < diagnosis.causes_size(); ++i) {
+    if (i > 0 && diagnosis.causes(i).together().empty()) break;
+    const auto use = faults::parse_fault(diagnosis.causes(i).use(), context.catalogue);
+    if (use) named.merge(places(*use, injected.broken.document));
+  }
+  out.set_culprit_right(named == wanted);
+}
+
 void judge_causes(const BlindRun& run, const Injected& injected, const pb::Diagnosis& diagnosis,
                   const BlindContext& context, pb::CampaignRun& out) {
-  const auto meant = [&](const pb::Cause& cause) {
-    return std::any_of(run.faults.begin(), run.faults.end(),
-                       [&](const auto& entry) { return entry->fault.id() == cause.fault(); });
-  };
   const double best = diagnosis.causes_size() > 0 ? diagnosis.causes(0).score() : 0;
-  for (int i = 0; i < diagnosis.causes_size() && out.place() == 0; ++i) {
-    if (meant(diagnosis.causes(i))) out.set_place(static_cast<uint32_t>(i + 1));
-  }
+  out.set_place(place_of(run, diagnosis));
   if (out.place() > 1 && run.faults.size() == 1) {
     const pb::Cause& own = diagnosis.causes(static_cast<int>(out.place()) - 1);
     if (context.classes.joining(own.fault(), diagnosis.causes(0).fault()) && own.simulated() &&
@@ -192,16 +246,30 @@ void judge_causes(const BlindRun& run, const Injected& injected, const pb::Diagn
   }
   for (int i = 0; i < std::min(diagnosis.causes_size(), kCausesKept); ++i) {
     const pb::Cause& cause = diagnosis.causes(i);
-    out.add_causes(fmt::format("{} {:.3f}", cause.use(), cause.score()));
+    out.add_causes(fmt::format("{}{} {:.3f}", cause.together().empty() ? "" : "+", cause.use(),
+                               cause.score()));
   }
   out.set_score(best);
-  if (injected.uses.size() != 1) return;
-  const auto wanted = places(injected.uses.front(), injected.broken.document);
-  if (wanted.empty()) return;
-  out.set_culprit_right(false);
-  if (diagnosis.causes_size() == 0) return;
-  const auto named = faults::parse_fault(diagnosis.causes(0).use(), context.catalogue);
-  if (named) out.set_culprit_right(places(*named, injected.broken.document) == wanted);
+  if (!injected.uses.empty()) judge_culprits(injected, diagnosis, context, out);
+}
+
+Result<pb::Diagnosis> from_outcome(const BlindRun& run, const Injected& injected,
+                                   const BlindContext& context) {
+  Random random(run.seed, "measurement");
+  pb::Outcome evidence = faults::observable(injected.outcome);
+  pb::Outcome baseline = faults::observable(injected.healthy);
+  if (run.blind) {
+    evidence = measured(evidence, {}, random);
+    baseline = measured(baseline, {}, random);
+  }
+  return faults::diagnose({.evidence = evidence,
+                           .healthy = injected.job->scenario,
+                           .configured = &injected.broken.document.launch(),
+                           .baseline = &baseline,
+                           .simulated = &injected.job->baseline,
+                           .classes = &context.classes,
+                           .max_simulations = context.max_simulations},
+                          context.catalogue, context.world);
 }
 
 }  // namespace
@@ -225,22 +293,7 @@ Result<pb::CampaignRun> run_blind(const BlindRun& run, const BlindContext& conte
   for (const FaultUse& use : injected.uses) {
     out.set_use(out.use() + (out.use().empty() ? "" : " ") + use.text());
   }
-  Random random(run.seed, "measurement");
-  pb::Outcome evidence = faults::observable(injected.outcome);
-  pb::Outcome baseline = faults::observable(injected.healthy);
-  if (run.blind) {
-    evidence = measured(evidence, {}, random);
-    baseline = measured(baseline, {}, random);
-  }
-  RH_TRY(const pb::Diagnosis diagnosis,
-         faults::diagnose({.evidence = evidence,
-                           .healthy = injected.job->scenario,
-                           .configured = &injected.broken.document.launch(),
-                           .baseline = &baseline,
-                           .simulated = &injected.job->baseline,
-                           .classes = &context.classes,
-                           .max_simulations = context.max_simulations},
-                          context.catalogue, context.world));
+  RH_TRY(const pb::Diagnosis diagnosis, from_outcome(run, injected, context));
   out.set_seen_symptom(diagnosis.symptom().id());
   out.set_symptom_right(diagnosis.symptom().id() == injected.symptom.id());
   out.set_called_unknown(diagnosis.unknown());
@@ -248,7 +301,7 @@ Result<pb::CampaignRun> run_blind(const BlindRun& run, const BlindContext& conte
   judge_causes(run, injected, diagnosis, context, out);
   if (run.truth == pb::CampaignRun::CATALOGUED) {
     out.set_fix_restores(false);
-    if (diagnosis.causes_size() > 0 && run.faults.size() == 1) {
+    if (diagnosis.causes_size() > 0) {
       const auto repaired = restores(diagnosis, injected, context);
       if (!repaired && repaired.error().code == Code::kInterrupted) {
         return tl::unexpected(repaired.error());

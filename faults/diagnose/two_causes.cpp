@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "faults/diagnose/two_causes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace rehearse::faults {
+namespace {
+
+constexpr size_t kFirstsTried = 3, kPairsSimulated = 4, kPairsFitted = 2, kPlacesOfSecond = 3;
+// What the configuration shows goes before what nobody saw.
+constexpr double kShownBefore = 0.1;
+// Strengths that a second cause may have against the one it was tried with, as multiples of what it does.
+constexpr std::array kScales = {0.25, 0.5, 1.0, 2.0, 4.0};
+// Steps of the search for both strengths, in logarithms.
+constexpr std::array kStrengthSteps = {0.8, 0.4, 0.2, 0.1};
+constexpr int kStepsOneWay = 3;
+// An aspect that agrees so much less without a cause is one that the cause is needed for.
+constexpr double kNeeded = 0.1;
+
+// Runs that end in another way have little in common: settings, memory, what was noticed.
+Changes common_to_all(const Changes& changes) {
+  Changes out;
+  for (const Aspect aspect : {Aspect::kTransport, Aspect::kMemory, Aspect::kFindings}) {
+    if (const auto found = changes.find(aspect); found != changes.end()) out.insert(*found);
+  }
+  return out;
+}
+
+struct Guess {
+  const Candidate* second = nullptr;
+  double score = 0;  // of the evidence to the sum of both
+};
+
+// The strength that makes the likeness of both largest, one after the other, from coarse to fine.
+class PairFit {
+ public:
+  PairFit(FaultUse first, FaultUse second, Trial trial, Laboratory& laboratory)
+      : first_(std::move(first)),
+        second_(std::move(second)),
+        best_(std::move(trial)),
+        laboratory_(laboratory) {}
+
+  void run() {
+    for (const double step : kStrengthSteps) {
+      for (FaultUse* use : {&second_, &first_}) {
+        if (!walk(*use, step)) walk(*use, -step);
+      }
+    }
+  }
+  [[nodiscard]] const FaultUse& first() const { return first_; }
+  [[nodiscard]] const FaultUse& second() const { return second_; }
+  [[nodiscard]] const Trial& trial() const { return best_; }
+
+ private:
+  // True when it led to anything better.
+  bool walk(FaultUse& use, double step) {
+    const pb::Parameter* strength = strength_of(use.fault());
+    if (!strength) return false;
+    bool better = false;
+    for (int i = 0; i < kStepsOneWay; ++i) {
+      const auto value = parse_value(*strength, use.values.at(strength->name()));
+      if (!value || *value <= 0) return better;
+      auto moved =
+          with_value(use, strength->name(), format_value(*strength, *value * std::exp(step)));
+      if (!moved || moved->text() == use.text()) return better;
+      std::swap(use, *moved);
+      const auto trial = laboratory_.both(first_, second_);
+      if (!trial || trial->likeness.score <= best_.likeness.score) {
+        std::swap(use, *moved);
+        return better;
+      }
+      best_ = *trial;
+      better = true;
+    }
+    return better;
+  }
+
+  FaultUse first_, second_;
+  Trial best_;
+  Laboratory& laboratory_;
+};
+
+// Faults that could have made what the first one leaves, the likeliest sum first, one place of each fault.
+Result<std::vector<Guess>> guesses_for(const Clues& clues, const Alone& first,
+                                       const std::vector<Candidate>& seconds,
+                                       Laboratory& laboratory) {
+  std::vector<Guess> out;
+  std::map<std::string, size_t> places;
+  for (const Candidate& second : seconds) {
+    const std::string& id = second.use.fault().id();
+    if (id == first.candidate.use.fault().id() || ++places[id] > kPlacesOfSecond) continue;
+    const auto trial = laboratory.once(second.use);
+    if (!trial && trial.error().code == Code::kInterrupted) return tl::unexpected(trial.error());
+    if (!trial) continue;
+    const bool same_end = trial->verdict == clues.outcome.verdict();
+    const Changes own = same_end ? trial->changes : common_to_all(trial->changes);
+    Guess guess{&second};
+    for (const double scale : kScales) {
+      if (scale != 1 && !strength_of(second.use.fault())) continue;
+      const Changes sum = together(first.trial.changes, own, scale);
+      guess.score = std::max(guess.score, likeness(clues.changes, sum).score);
+    }
+    if (second.configured) guess.score += kShownBefore;
+    const auto same = std::find_if(out.begin(), out.end(), [&](const Guess& other) {
+      return other.second->use.fault().id() == id;
+    });
+    if (same == out.end()) {
+      out.push_back(guess);
+    } else if (guess.score > same->score) {
+      *same = guess;
+    }
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Guess& a, const Guess& b) { return a.score > b.score; });
+  return out;
+}
+
+std::vector<std::string> needed_for(const Likeness& both, const Likeness& without) {
+  std::vector<std::string> out;
+  for (const auto& [aspect, value] : both.aspects) {
+    const auto other = without.aspects.find(aspect);
+    const double then = other == without.aspects.end() ? 1 : other->second;
+    if (value - then >= kNeeded) out.push_back(both.words.at(aspect));
+  }
+  return out;
+}
+
+TwoCauses::Part part_of(const Candidate& candidate, const FaultUse& use, Likeness without,
+                        const Likeness& both) {
+  TwoCauses::Part out{candidate, std::move(without), {}};
+  out.candidate.use = use;
+  out.shows = needed_for(both, out.without);
+  return out;
+}
+
+}  // namespace
+
+Result<std::optional<TwoCauses>> find_two_causes(const Clues& clues,
+                                                 const FaultCatalogue& catalogue,
+                                                 std::span<const Alone> firsts,
+                                                 Laboratory& laboratory) {
+  std::optional<TwoCauses> best;
+  for (const Alone& first : firsts.first(std::min(firsts.size(), kFirstsTried))) {
+    const Changes left = left_by(clues.changes, first.trial.changes);
+    const Clues rest{.outcome = clues.outcome,
+                     .changes = left,
+                     .symptom = clues.symptom,
+                     .healthy = clues.healthy,
+                     .configured = clues.configured,
+                     .pace = clues.pace,
+                     .any_symptom = true};
+    RH_TRY(const std::vector<Candidate> seconds, find_candidates(rest, catalogue));
+    RH_TRY(const auto guesses, guesses_for(clues, first, seconds, laboratory));
+    std::vector<std::pair<Trial, const Candidate*>> tried;
+    for (const Guess& guess : guesses) {
+      if (tried.size() >= kPairsSimulated) break;
+      auto trial = laboratory.both(first.trial.use, guess.second->use);
+      if (trial) tried.emplace_back(std::move(*trial), guess.second);
+    }
+    std::stable_sort(tried.begin(), tried.end(), [](const auto& a, const auto& b) {
+      return a.first.likeness.score > b.first.likeness.score;
+    });
+    for (size_t i = 0; i < std::min(tried.size(), kPairsFitted); ++i) {
+      PairFit fit(first.trial.use, tried[i].second->use, tried[i].first, laboratory);
+      fit.run();
+      const Likeness& both = fit.trial().likeness;
+      if (best && both.score <= best->likeness.score) continue;
+      const auto one = laboratory.once(fit.first()), other = laboratory.once(fit.second());
+      if (!one || !other) continue;
+      const double alone = std::max(
+          {one->likeness.score, other->likeness.score, firsts.front().trial.likeness.score});
+      if (both.score < alone + kSecondWorth) continue;
+      best = TwoCauses{part_of(first.candidate, fit.first(), other->likeness, both),
+                       part_of(*tried[i].second, fit.second(), one->likeness, both), both};
+    }
+  }
+  return best;
+}
+
+}  // namespace rehearse::faults
