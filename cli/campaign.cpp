@@ -33,7 +33,8 @@ std::map<std::string, Runs> by_fault(const Runs& runs) {
 std::map<std::string, size_t> taken_for(const Runs& runs) {
   std::map<std::string, size_t> out;
   for (const pb::CampaignRun& run : runs) {
-    if (!run.failed().empty() || (run.place() == 1 && !run.called_unknown())) continue;
+    if (!run.failed().empty() || run.silent() || (run.place() == 1 && !run.called_unknown()))
+      continue;
     const std::string first = run.causes().empty()
                                   ? run.seen_symptom()
                                   : run.causes(0).substr(0, run.causes(0).find_first_of(": "));
@@ -60,6 +61,8 @@ Json json_of(const Runs& runs, const validation::CampaignRequest& request) {
            {"healthy_runs", all.healthy},
            {"unknown_runs", all.outside},
            {"failed_runs", all.failed},
+           {"silent_runs", all.silent},
+           {"evidence", request.from_logs ? "logs" : "outcome"},
            {"top1_by_class", all.alike},
            {"simulations", all.simulations}};
   Json faults = Json::object();
@@ -67,10 +70,10 @@ Json json_of(const Runs& runs, const validation::CampaignRequest& request) {
     const CampaignFigures figures = validation::figures_of(own);
     Json confused = Json::object();
     for (const auto& [other, times] : taken_for(own)) confused[other] = times;
-    faults[fault] = {{"n", figures.counted},       {"failed", figures.failed},
-                     {"symptom", figures.symptom}, {"top1", figures.top1},
-                     {"top3", figures.top3},       {"culprit", figures.culprit},
-                     {"fix", figures.fix},         {"taken_for", confused}};
+    faults[fault] = {
+        {"n", figures.counted},       {"failed", figures.failed}, {"silent", figures.silent},
+        {"symptom", figures.symptom}, {"top1", figures.top1},     {"top3", figures.top3},
+        {"culprit", figures.culprit}, {"fix", figures.fix},       {"taken_for", confused}};
   }
   out["per_fault"] = std::move(faults);
   Json rows = Json::array();
@@ -88,6 +91,7 @@ Json json_of(const Runs& runs, const validation::CampaignRequest& request) {
              {"simulations", run.simulations()}};
     if (run.has_culprit_right()) row["culprit"] = run.culprit_right();
     if (run.has_fix_restores()) row["fix"] = run.fix_restores();
+    if (run.silent()) row["silent"] = true;
     if (!run.failed().empty()) row["failed"] = run.failed();
     rows.push_back(std::move(row));
   }
@@ -109,6 +113,9 @@ std::string text_of(const Runs& runs, const Terminal& terminal) {
         "  {} healthy jobs: false alarms {}; {} faults outside the catalogue: called unknown {}\n",
         all.healthy, percent(all.false_alarms), all.outside, percent(all.unknown));
   }
+  if (all.silent > 0) {
+    out += fmt::format("  {} runs leave nothing in logs and are not counted\n", all.silent);
+  }
   if (all.failed > 0) out += fmt::format("  {} runs failed and are not counted\n", all.failed);
   Table table({{"fault", Align::kLeft},
                {"runs", Align::kRight},
@@ -122,6 +129,10 @@ std::string text_of(const Runs& runs, const Terminal& terminal) {
     std::vector<std::string> others;
     for (const auto& [other, times] : taken_for(own)) {
       others.push_back(times > 1 ? fmt::format("{} x{}", other, times) : other);
+    }
+    if (figures.counted == 0 && figures.silent > 0) {
+      table.add({fault, "0", "-", "-", "-", "-", "nothing in logs"});
+      continue;
     }
     table.add({fault, std::to_string(figures.counted), percent(figures.top1), percent(figures.top3),
                percent(figures.culprit), percent(figures.fix), join_words(others)});
@@ -144,6 +155,12 @@ Result<int> run_campaign_verb(Context& context) {
   request.compound = static_cast<uint32_t>(compound);
   request.jobs = static_cast<unsigned>(jobs);
   request.blind = context.has("blind");
+  const auto evidence = context.get<std::string>("evidence");
+  if (evidence != "outcome" && evidence != "logs") {
+    return fail(Code::kUsage, fmt::format("'{}' is no kind of evidence", evidence), "--evidence",
+                "outcome or logs");
+  }
+  request.from_logs = evidence == "logs";
   RH_TRY(const Runs runs, validation::run_campaign(request, catalogue, context.reporter()));
   const auto done = context.json()
                         ? context.print(json_of(runs, request))
@@ -166,7 +183,9 @@ Verb campaign_verb() {
       "observable, and the first fix is tried. With --blind the machine differs from the one "
       "of the model, measurements are noisy, ranks are missing, one fault of ten is not in the "
       "catalogue, and "
-      "healthy jobs are among them. The same seed gives the same runs.";
+      "healthy jobs are among them. With --evidence logs the diagnosis gets nothing but what ranks "
+      "printed, NCCL's log in it, and flight recorder dumps; faults that leave nothing there are "
+      "not counted. The same seed gives the same runs.";
   verb.options = [](po::options_description& options) {
     auto add = options.add_options();
     add("faults", po::value<std::string>()->default_value("all")->value_name("IDS"),
@@ -176,6 +195,8 @@ Verb campaign_verb() {
     add("seed", po::value<std::string>()->default_value("1")->value_name("S"),
         "where random numbers begin");
     add("blind", "another machine, noise, unknown faults, healthy jobs");
+    add("evidence", po::value<std::string>()->default_value("outcome")->value_name("KIND"),
+        "diagnose from the outcome, or from logs and dumps alone: outcome, logs");
     add("compound", po::value<std::string>()->default_value("1")->value_name("N"),
         "faults at once");
     add("jobs",

@@ -12,6 +12,7 @@
 #include "cli/scenario_options.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
+#include "faults/diagnose/from_logs.hpp"
 #include "faults/diagnose/logs.hpp"
 #include "faults/diagnose/recorders.hpp"
 
@@ -73,7 +74,7 @@ std::string text_of(const pb::Diagnosis& diagnosis, const Terminal& terminal) {
 
 // What dumps of the same job say of the ranks that the causes name.
 void add_recorders(const EvidenceInput& input, pb::Diagnosis& diagnosis) {
-  const auto blamed = faults::compare_recorders(input.recorders);
+  const auto blamed = faults::compare_recorders(input.logs.recorders);
   for (pb::Cause& cause : *diagnosis.mutable_causes()) {
     for (const faults::Diverging& row : blamed) {
       const bool named = std::any_of(
@@ -94,8 +95,18 @@ Result<pb::Diagnosis> diagnosis_of(const EvidenceInput& input, Context& context)
     return diagnosis;
   }
   RH_TRY(const faults::FaultCatalogue catalogue, fault_catalogue(context.arguments()));
-  if (input.recorders.empty()) return faults::diagnose_logs(input.logs, catalogue);
-  return faults::diagnose_recorders(input.recorders, catalogue);
+  if (!context.has("scenario")) return faults::diagnose_by_rules(input.logs, catalogue);
+  RH_TRY(const sim::Scenario healthy,
+         sim::load_scenario(context.get<std::string>("scenario"), context.reporter()));
+  const faults::World world = faults::simulated_world(context.reporter());
+  RH_TRY(const pb::Outcome simulated, world.simulate(healthy));
+  RH_TRY(const faults::FaultClasses classes, faults::FaultClasses::load_shipped());
+  return faults::diagnose_from_logs({.logs = input.logs,
+                                     .healthy = healthy,
+                                     .simulated = simulated,
+                                     .classes = &classes,
+                                     .max_simulations = kMostRuns},
+                                    catalogue, world);
 }
 
 Result<int> run_diagnose(Context& context) {
@@ -116,20 +127,22 @@ Verb diagnose_verb() {
   verb.summary = "find the cause of a slow, hanging or failing run";
   verb.details =
       "Takes a scenario with edits, which is simulated, an outcome (`run --json`), flight recorder "
-      "dumps and "
-      "NCCL logs (files, or the folder of a job), or a scenario or outcome with dumps beside it. "
+      "dumps, logs of ranks and "
+      "recordings (files, or the folder of a job), or a scenario or outcome with dumps beside it. "
       "Faults of the "
       "catalogue that fit the symptom are simulated in the healthy scenario and compared with what "
       "was seen; what "
-      "was injected is not looked at, the launch configuration is. Dumps and logs alone are judged "
-      "by rules. Exit "
-      "code 1: something is wrong.";
+      "was injected is not looked at, the launch configuration is. Where one cause leaves "
+      "something "
+      "unexplained, two at once are tried. Dumps and logs alone are judged "
+      "by rules; with --scenario, the job as it should be, causes are simulated and their logs and "
+      "dumps compared with those found. Exit code 1: something is wrong.";
   verb.positionals = {
-      {"EVIDENCE", "a scenario, an outcome (.json), dumps and logs", Count::kSome, {}}};
+      {"EVIDENCE", "a scenario, an outcome (.json), dumps, logs and recordings", Count::kSome, {}}};
   verb.options = [](po::options_description& options) {
     add_scenario_options(options);
     options.add_options()("scenario", po::value<std::string>()->value_name("SCENARIO"),
-                          "with an outcome: the job as it should be");
+                          "with an outcome, logs or dumps: the job as it should be");
   };
   verb.examples = {
       {"./rehearse diagnose ddp-16 --fault F16", "why one node's InfiniBand slows a job", 1},

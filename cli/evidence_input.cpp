@@ -6,15 +6,22 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <optional>
 #include <set>
+#include <span>
 
 #include "traces/evidence/evidence.hpp"
+#include "traces/import/format.hpp"
+#include "traces/import/rank_of_name.hpp"
+#include "traces/import/source.hpp"
 
 namespace rehearse::cli {
 namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostFiles = 100'000;
+constexpr size_t kMostText = size_t{16} << 20;
 
 // Outcomes say so in their first line or two.
 bool is_outcome(const fs::path& path) {
@@ -27,7 +34,12 @@ bool is_outcome(const fs::path& path) {
 
 bool is_scenario(const fs::path& path) {
   const fs::path extension = path.extension();
-  return extension == ".yaml" || extension == ".yml" || extension == ".rtrace";
+  if (extension == ".rtrace") return true;
+  if (extension != ".yaml" && extension != ".yml") return false;
+  // The layout of a recorded job is no scenario.
+  const auto source = traces::Source::open(path, {});
+  const traces::Format* format = source ? traces::format_of(source->head()) : nullptr;
+  return format == nullptr || format->name != "job";
 }
 
 Result<std::vector<fs::path>> files_below(const fs::path& folder) {
@@ -46,14 +58,42 @@ Result<std::vector<fs::path>> files_below(const fs::path& folder) {
   return out;
 }
 
-void take(std::vector<pb::Evidence> found, std::set<uint32_t>& ranks, EvidenceInput& out) {
+void take(std::vector<pb::Evidence> found, const fs::path& file, std::set<uint32_t>& ranks,
+          EvidenceInput& out) {
   for (pb::Evidence& evidence : found) {
-    if (evidence.has_nccl_log()) out.logs.push_back(std::move(*evidence.mutable_nccl_log()));
+    if (evidence.has_nccl_log()) {
+      out.logs.nccl.push_back({traces::rank_of_name(file.filename().string()),
+                               std::move(*evidence.mutable_nccl_log())});
+    }
     if (!evidence.has_flight_recorder()) continue;
     pb::FlightRecorder& recorder = *evidence.mutable_flight_recorder();
     if (recorder.has_rank() && !ranks.insert(recorder.rank()).second) continue;
-    out.recorders.push_back(std::move(recorder));
+    out.logs.recorders.push_back(std::move(recorder));
   }
+}
+
+// Errors that the program itself printed, in the first kMostText bytes of a text. Data (JSON, tables of numbers) is no
+// output of a program.
+bool take_printed(const fs::path& file, EvidenceInput& out) {
+  auto source = traces::Source::open(file, {});
+  if (!source) return false;
+  const std::string_view head = source->head();
+  if (head.empty() || head.front() == '{' || head.starts_with("[{") || head.starts_with("[\n") ||
+      head.find('\0') != head.npos || file.extension() == ".csv") {
+    return false;
+  }
+  std::string text(kMostText, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const auto more = source->read(std::span(text).subspan(size));
+    if (!more || *more == 0) break;
+    size += *more;
+  }
+  text.resize(size);
+  auto errors = faults::printed_errors(text, traces::rank_of_name(file.filename().string()));
+  const bool any = !errors.empty();
+  std::move(errors.begin(), errors.end(), std::back_inserter(out.logs.printed));
+  return any;
 }
 
 }  // namespace
@@ -61,6 +101,7 @@ void take(std::vector<pb::Evidence> found, std::set<uint32_t>& ranks, EvidenceIn
 Result<EvidenceInput> sort_inputs(Context& context) {
   EvidenceInput out;
   std::set<uint32_t> ranks;
+  std::optional<Error> wrong;  // with the file that was named
   Findings findings;
   for (const std::string& input : context.inputs()) {
     std::error_code error;
@@ -78,22 +119,26 @@ Result<EvidenceInput> sort_inputs(Context& context) {
     if (folder) {
       RH_TRY(files, files_below(path));
     }
-    const size_t before = out.recorders.size() + out.logs.size();
     for (const fs::path& file : files) {
       auto found = traces::read_evidence(file, findings, context.reporter());
-      if (!found && !folder) return tl::unexpected(std::move(found).error());
+      const bool printed = take_printed(file, out);
+      if (!found && !printed) {
+        if (!folder) wrong = found.error();
+      }
       if (!found && found.error().code == Code::kInterrupted)
         return tl::unexpected(std::move(found).error());
       if (found && !found->empty()) {
-        take(std::move(*found), ranks, out);
-      } else {
+        take(std::move(*found), file, ranks, out);
+      } else if (!printed) {
         ++out.ignored;
       }
     }
-    if (out.recorders.size() + out.logs.size() == before && ranks.empty()) {
-      return fail(Code::kBadInput, "neither flight recorder dumps nor NCCL logs", input,
-                  "give the folder with nccl_trace_rank_* files or NCCL_DEBUG output");
-    }
+  }
+  if (out.main.empty() && out.logs.empty()) {
+    if (wrong && context.inputs().size() == 1) return tl::unexpected(*wrong);
+    return fail(Code::kBadInput, "neither flight recorder dumps nor logs with errors",
+                context.inputs().front(),
+                "give the folder with nccl_trace_rank_* files or the output of the ranks");
   }
   return out;
 }

@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `rehearse diagnose` is given, sorted by what it is: a scenario or an outcome, and evidence of real runs in files
-// and folders (flight recorder dumps, NCCL logs).
+// and folders (flight recorder dumps, NCCL logs, errors that ranks printed).
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "cli/context.hpp"
-#include "traces/proto/evidence.pb.h"
+#include "faults/diagnose/job_logs.hpp"
 
 namespace rehearse::cli {
 
 struct EvidenceInput {
-  std::string main;                           // scenario or outcome; empty: there is none
-  std::vector<pb::FlightRecorder> recorders;  // one per rank, the first that was found
-  std::vector<pb::NcclLog> logs;
+  std::string main;      // scenario or outcome; empty: there is none
+  faults::JobLogs logs;  // dumps: one per rank, the first that was found
   uint32_t ignored = 0;  // files that hold no evidence
-
-  [[nodiscard]] bool any() const { return !recorders.empty() || !logs.empty(); }
 };
 
-// kUsage for two scenarios or outcomes, kBadInput for a folder in which nothing is evidence.
+// kUsage for two scenarios or outcomes, kBadInput when nothing is evidence and no recordings of one format are there.
 [[nodiscard]] Result<EvidenceInput> sort_inputs(Context& context);
 
 }  // namespace rehearse::cli

@@ -15,7 +15,7 @@
 #include "cli/scenario_view.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
-#include "sim/bringup/nccl_log.hpp"
+#include "faults/diagnose/job_logs.hpp"
 #include "sim/export/export.hpp"
 #include "sim/outcome/pictures.hpp"
 #include "traces/export/flight_recorder.hpp"
@@ -65,10 +65,11 @@ Result<void> write_to_folder(Context& context, const char* option, const std::st
 Result<void> write_logs(Context& context, const sim::Scenario& scenario,
                         const pb::Outcome& outcome) {
   if (context.has("nccl-log")) {
-    RH_TRY(const auto logs, sim::bringup::nccl_logs(scenario));
-    for (const auto& log : logs) {
-      const std::string name = fmt::format("nccl-rank{}.log", log.rank);
-      if (auto done = write_to_folder(context, "nccl-log", name, log.text); !done) return done;
+    RH_TRY(const auto files, faults::log_files(scenario, outcome));
+    for (const auto& [name, text] : files) {
+      if (!name.ends_with(".log") || text.empty()) continue;
+      if (auto done = write_to_folder(context, "nccl-log", "nccl-" + name, text); !done)
+        return done;
     }
   }
   if (!context.has("flight-recorder")) return {};
@@ -216,7 +217,7 @@ Verb run_verb() {
         "the same as Chrome's older JSON, which other viewers read");
     add("csv", po::value<std::string>()->value_name("FILE"), "the same for spreadsheets");
     add("nccl-log", po::value<std::string>()->value_name("DIR"),
-        "also write what each rank would log at start with NCCL_DEBUG=INFO");
+        "also write what each rank would print with NCCL_DEBUG=INFO: its start, and errors");
     add("flight-recorder", po::value<std::string>()->value_name("DIR"),
         "also write what PyTorch's flight recorder would dump, when a watchdog runs out");
     add("dry-run",

@@ -194,6 +194,11 @@ std::string configured_at(const pb::Launch& configured, const std::string& path)
   return line;
 }
 
+// Whether anybody could have read what stands at a path.
+bool known(const std::string& path, const Clues& clues) {
+  return readable(path) && (!clues.logs_only || path.find(".env.NCCL_") != std::string::npos);
+}
+
 // Takes over values that the configuration shows where the fault would assign them.
 FaultUse adopt_configured(FaultUse use, const Clues& clues) {
   const pb::Launch& configured = *clues.configured;
@@ -206,7 +211,7 @@ FaultUse adopt_configured(FaultUse use, const Clues& clues) {
     if (!std::equal(now.begin(), now.end(), then.begin(), then.end(), paths)) continue;
     for (const auto& [path, value] : now) {
       const auto found = then.find(path);
-      if (found == then.end() || found->second == value || !readable(path)) continue;
+      if (found == then.end() || found->second == value || !known(path, clues)) continue;
       const std::string shown = configured_at(configured, path);
       if (shown.empty()) continue;
       if (auto changed = with_value(use, p.name(), shown)) use = std::move(*changed);
@@ -233,7 +238,7 @@ Shown configuration_shows(const std::vector<pb::Patch>& patches, const Clues& cl
     std::vector<std::pair<std::string, std::string>> edits(patch.set().begin(), patch.set().end());
     std::sort(edits.begin(), edits.end());
     for (const auto& [path, value] : edits) {
-      if (!readable(path)) continue;
+      if (!known(path, clues)) continue;
       if (!holds(*clues.configured, path, value)) return Shown::kContradicted;
       if (holds(clues.healthy.launch(), path, value)) continue;
       evidence.push_back(fmt::format("the configuration has {}={}", path, value));

@@ -33,6 +33,7 @@ struct Clues {
   const pb::Launch* configured;  // as the job really was started, readable part; null: unknown
   double pace = 1;               // healthy step as simulated over that of the evidence
   bool any_symptom = false;      // faults that are known for other symptoms too
+  bool logs_only = false;        // of `configured` only what NCCL says it read is known
 };
 
 // Highest prior first, then by place in the order of suspicion, then by id; at most `kPlacesPerFault` places of

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "faults/diagnose/candidates.hpp"
+#include "faults/diagnose/job_logs.hpp"
 #include "faults/diagnose/observable.hpp"
 #include "faults/diagnose/suspects.hpp"
 #include "faults/diagnose/trial.hpp"
@@ -211,6 +212,17 @@ void put_first(const TwoCauses& two, const pb::Scenario& document, pb::Diagnosis
   *diagnosis.mutable_causes() = std::move(causes);
 }
 
+// A setting that slows a job down leaves nothing but itself in a log.
+void add_settings_read(const DiagnoseRequest& request, pb::Symptom& symptom) {
+  if (symptom.id() != kHealthy || !request.configured ||
+      !reads_other_settings(*request.configured, request.healthy.document.launch())) {
+    return;
+  }
+  symptom.set_id("D2.2");
+  symptom.set_label(std::string(symptom_label("D2.2")));
+  symptom.add_reasons("settings that can slow a job down were read");
+}
+
 double pace_of(const pb::Outcome& simulated, const pb::Outcome& healthy) {
   const auto step = static_cast<double>(healthy.step_time_ns().mean());
   return step > 0 && simulated.step_time_ns().mean() > 0
@@ -281,6 +293,7 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
     *evidence.mutable_baseline_step_time_ns() = request.baseline->step_time_ns();
   }
   *diagnosis.mutable_symptom() = classify(evidence);
+  if (request.from_logs) add_settings_read(request, *diagnosis.mutable_symptom());
   if (diagnosis.symptom().id() == kHealthy) return diagnosis;
 
   pb::Outcome simulated;
@@ -306,7 +319,10 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
                     .symptom = diagnosis.symptom(),
                     .healthy = request.healthy.document,
                     .configured = configured ? &*configured : nullptr,
-                    .pace = pace_of(simulated, healthy)};
+                    .pace = pace_of(simulated, healthy),
+                    // Logs tell less surely which symptom it is.
+                    .any_symptom = request.from_logs,
+                    .logs_only = request.from_logs};
   RH_TRY(std::vector<Candidate> candidates, find_candidates(clues, catalogue));
   std::vector<Suspected> all = by_fault(std::move(candidates));
   Laboratory laboratory(request.healthy, simulated,

@@ -26,6 +26,8 @@ struct DiagnoseRequest {
   // The healthy run as simulated here; null: simulated when needed.
   const pb::Outcome* simulated = nullptr;
   const FaultClasses* classes = nullptr;  // faults that look alike; null: not said
+  // Evidence, healthy runs and `world` are what logs tell of runs (job_logs.hpp).
+  bool from_logs = false;
   uint32_t max_simulations = 120;  // of single causes
   uint32_t max_simulations_of_two =
       140;  // more, where one does not explain it; 0: one is looked for

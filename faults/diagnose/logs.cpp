@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "faults/diagnose/recorders.hpp"
 #include "faults/symptoms/classifier.hpp"
 #include "faults/symptoms/crash_texts.hpp"
 
@@ -23,6 +24,8 @@ struct Said {
   std::set<std::string> hosts, socket_hosts, ib_hosts;
   std::vector<std::pair<std::string, std::string>> warnings;  // host, text
   bool incomplete = false;                                    // a communicator that did not come up
+  bool complete = false;                                      // one that did
+  std::vector<PrintedError> printed;
 };
 
 Said read(std::span<const pb::NcclLog> logs) {
@@ -44,6 +47,7 @@ Said read(std::span<const pb::NcclLog> logs) {
     for (const pb::NcclCommunicator& communicator : log.communicators()) {
       for (const pb::NcclRank& rank : communicator.ranks()) {
         out.incomplete = out.incomplete || (rank.init_started() && !rank.init_complete());
+        out.complete = out.complete || rank.init_complete();
       }
     }
   }
@@ -123,7 +127,11 @@ double warnings_quoted(const pb::Fault& fault, const Said& said, pb::Cause& caus
   for (const std::string& line : quoted(fault.in_logs())) {
     const auto wanted = words_of(line);
     if (wanted.size() < 2) continue;
-    for (const auto& [host, text] : said.warnings) {
+    std::vector<std::pair<std::string, std::string>> lines = said.warnings;
+    for (const PrintedError& error : said.printed) {
+      lines.emplace_back(error.rank ? fmt::format("rank {}", *error.rank) : "", error.text);
+    }
+    for (const auto& [host, text] : lines) {
       const auto words = words_of(text);
       const auto there = std::count_if(wanted.begin(), wanted.end(), [&](const std::string& word) {
         return words.count(word) > 0;
@@ -131,9 +139,11 @@ double warnings_quoted(const pb::Fault& fault, const Said& said, pb::Cause& caus
       const double share = static_cast<double>(there) / static_cast<double>(wanted.size());
       if (share < kQuoted || share <= best) continue;
       best = share;
-      cause.add_evidence(fmt::format("{} warns: {}", host.empty() ? "a process" : host, text));
+      cause.add_evidence(fmt::format("{} says: {}", host.empty() ? "a process" : host, text));
       pb::Culprit& culprit = *cause.add_culprits();
-      culprit.set_kind("node");
+      culprit.set_kind(host.starts_with("rank ") ? "rank" : "node");
+      if (culprit.kind() == "rank")
+        culprit.set_rank(static_cast<uint32_t>(std::stoul(host.substr(5))));
       culprit.set_why(host);
     }
   }
@@ -150,6 +160,14 @@ pb::Symptom symptom_of(const Said& said) {
          : said.incomplete      ? "B1"
                                 : "D1.1";
     out.add_reasons("NCCL warns: " + text);
+  } else if (!said.printed.empty()) {
+    const PrintedError& first = said.printed.front();
+    const pb::Phase phase = said.complete ? pb::TRAINING : pb::RENDEZVOUS;
+    const CrashText* row = match_crash_text(first.text);
+    const std::string_view known = row ? category_in(*row, phase) : "";
+    id = !known.empty() ? std::string(known) : said.complete ? "D1.12" : "B1";
+    out.add_reasons(fmt::format(
+        "{} says: {}", first.rank ? fmt::format("rank {}", *first.rank) : "a rank", first.text));
   } else if (!said.socket_hosts.empty() &&
              (!said.ib_hosts.empty() || said.environment.count("NCCL_IB_DISABLE") > 0)) {
     id = "B3";
@@ -160,10 +178,7 @@ pb::Symptom symptom_of(const Said& said) {
   return out;
 }
 
-}  // namespace
-
-pb::Diagnosis diagnose_logs(std::span<const pb::NcclLog> logs, const FaultCatalogue& catalogue) {
-  const Said said = read(logs);
+pb::Diagnosis diagnose_said(const Said& said, const FaultCatalogue& catalogue) {
   pb::Diagnosis diagnosis;
   diagnosis.set_schema("rehearse.diagnosis/1");
   *diagnosis.mutable_symptom() = symptom_of(said);
@@ -191,6 +206,41 @@ pb::Diagnosis diagnose_logs(std::span<const pb::NcclLog> logs, const FaultCatalo
   diagnosis.set_unknown(causes.empty() && diagnosis.symptom().id() != kHealthy);
   for (pb::Cause& cause : causes) *diagnosis.add_causes() = std::move(cause);
   return diagnosis;
+}
+
+}  // namespace
+
+pb::Diagnosis diagnose_logs(std::span<const pb::NcclLog> logs, const FaultCatalogue& catalogue) {
+  return diagnose_said(read(logs), catalogue);
+}
+
+pb::Diagnosis diagnose_by_rules(const JobLogs& logs, const FaultCatalogue& catalogue) {
+  std::vector<pb::NcclLog> nccl;
+  for (const JobLogs::OfRank& one : logs.nccl) nccl.push_back(one.log);
+  Said said = read(nccl);
+  said.printed = logs.printed;
+  pb::Diagnosis by_logs = diagnose_said(said, catalogue);
+  if (logs.recorders.empty()) return by_logs;
+  pb::Diagnosis out = diagnose_recorders(logs.recorders, catalogue);
+  if (out.symptom().id() == kHealthy) return by_logs;
+  for (const std::string& reason : by_logs.symptom().reasons()) {
+    out.mutable_symptom()->add_reasons(reason);
+  }
+  // A cause that the dumps name too gets what the logs say for it.
+  for (pb::Cause& cause : *by_logs.mutable_causes()) {
+    const auto same =
+        std::find_if(out.mutable_causes()->begin(), out.mutable_causes()->end(),
+                     [&](const pb::Cause& other) { return other.fault() == cause.fault(); });
+    if (same == out.mutable_causes()->end()) {
+      *out.add_causes() = std::move(cause);
+      continue;
+    }
+    same->set_score(std::max(same->score(), cause.score()) + 0.1);
+    for (const std::string& text : cause.evidence()) same->add_evidence(text);
+  }
+  std::stable_sort(out.mutable_causes()->begin(), out.mutable_causes()->end(),
+                   [](const pb::Cause& a, const pb::Cause& b) { return a.score() > b.score(); });
+  return out;
 }
 
 }  // namespace rehearse::faults

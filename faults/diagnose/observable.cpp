@@ -10,9 +10,9 @@ namespace rehearse::faults {
 namespace {
 
 // Findings that a person would make with nvidia-smi, the framework's log or NCCL's.
-constexpr std::array<std::string_view, 5> kSeen = {"uneven-steps", "memory-grows",
-                                                   "unexpected-device", "transport-fallback",
-                                                   "effective-world-size"};
+constexpr std::array<std::string_view, 6> kSeen = {"uneven-steps",         "memory-grows",
+                                                   "unexpected-device",    "transport-fallback",
+                                                   "effective-world-size", "in-logs"};
 
 // Fields of the launch that describe what happens, not what is written.
 constexpr std::array<std::string_view, 4> kBehaviour = {"context", "contexts_on", "absent",

@@ -211,6 +211,12 @@ double score_of(const pb::Fault& fault, const std::vector<Diverging>& blamed) {
     }
     if (first.how == Divergence::kAhead || first.how == Divergence::kOtherSize) score = 0.9;
   }
+  // A fault that is known for other symptoms is a guess.
+  const auto known = [&](std::string_view symptom) {
+    return std::find(fault.symptoms().begin(), fault.symptoms().end(), symptom) !=
+           fault.symptoms().end();
+  };
+  if (!known("D2.1")) score *= known("D1.1") ? 0.95 : 0.7;
   return fault.patch_size() > 1 ? 0.8 * score : score;
 }
 

@@ -132,7 +132,8 @@ Trial Laboratory::timed(const Trial& start) {
                    [](const pb::Parameter& p) { return p.kind() == pb::Parameter::MOMENT; });
   const auto wanted = steps_until("last progress", evidence_.changes);
   if (moment == parameters.end() || !wanted || evidence_.verdict == pb::COMPLETED) return start;
-  const auto step = static_cast<double>(baseline_.step_time_ns().mean());
+  // Logs tell no step time: moments are then compared as they are.
+  const double step = std::max(1.0, static_cast<double>(baseline_.step_time_ns().mean()));
   Trial best = start, now = start;
   for (int round = 0; round < kTimedRounds; ++round) {
     const auto made = steps_until("last progress", now.changes);

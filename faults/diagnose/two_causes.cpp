@@ -150,7 +150,8 @@ Result<std::optional<TwoCauses>> find_two_causes(const Clues& clues,
                      .healthy = clues.healthy,
                      .configured = clues.configured,
                      .pace = clues.pace,
-                     .any_symptom = true};
+                     .any_symptom = true,
+                     .logs_only = clues.logs_only};
     RH_TRY(const std::vector<Candidate> seconds, find_candidates(rest, catalogue));
     RH_TRY(const auto guesses, guesses_for(clues, first, seconds, laboratory));
     std::vector<std::pair<Trial, const Candidate*>> tried;

@@ -12,6 +12,7 @@
 #include "base/document.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "faults/diagnose/job_logs.hpp"
 #include "sim/bringup/nccl_log.hpp"
 #include "sim/scenario/environment.hpp"
 #include "traces/export/flight_recorder.hpp"
@@ -148,24 +149,6 @@ std::string ports(const sim::Scenario& job, const LinksLost& lost) {
   return out;
 }
 
-// Ranks that are no more in the end: they dump nothing.
-std::set<uint32_t> gone(const sim::Scenario& job) {
-  std::set<uint32_t> ranks;
-  for (const auto* patches : {&job.transforms, &job.timed}) {
-    for (const pb::Patch& patch : *patches) {
-      if (!patch.has_stop_rank()) continue;
-      for (const pb::RankLaunch& rank : job.document.launch().ranks()) {
-        const pb::StopRank& stop = patch.stop_rank();
-        if ((stop.has_rank() && stop.rank() == rank.rank()) ||
-            (stop.has_node() && stop.node() == rank.node())) {
-          ranks.insert(rank.rank());
-        }
-      }
-    }
-  }
-  return ranks;
-}
-
 std::string steps(const pb::Outcome& outcome) {
   std::string out = "# step times of the run, then where a step of each rank goes (mean)\n";
   for (const int64_t step : outcome.step_time_ns().each()) out += format_duration(step) + "\n";
@@ -192,7 +175,7 @@ Result<std::map<std::string, std::string>> evidence_of(const sim::Scenario& job,
   if (outcome.breakdown_size() > 0) files["steps.txt"] = steps(outcome);
   RH_TRY(const auto logs, sim::bringup::nccl_logs(job));
   for (const auto& log : logs) files[fmt::format("nccl/rank-{}.log", log.rank)] = log.text;
-  const std::set<uint32_t> silent = gone(job);
+  const std::set<uint32_t> silent = ranks_gone(job);
   for (const pb::FlightRecorder& recorder : outcome.flight_records()) {
     if (silent.count(recorder.rank()) > 0) continue;
     files[fmt::format("flight-recorder/nccl_trace_rank_{}.json", recorder.rank())] =

@@ -45,6 +45,29 @@ class Evidence(unittest.TestCase):
             self.assertEqual(document["symptom"]["id"], "B3", done.stdout[:2000])
             self.assertEqual(document["causes"][0]["fault"], "F16")
 
+    def test_logs_and_dumps_are_compared_with_simulated_ones(self):
+        with tempfile.TemporaryDirectory() as folder:
+            rehearse("run", "ddp-16", "--fault", "F21:rank=11,nth=3", "--nccl-log", folder, "--flight-recorder", folder)
+            done = rehearse("diagnose", folder, "--scenario", "ddp-16", "--json")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertEqual(culprits(done), ("F21", [11]))
+            self.assertTrue(json.loads(done.stdout)["causes"][0]["simulated"])
+
+    def test_errors_that_ranks_printed_are_evidence(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "rank3.log").write_text(
+                "step 4\nRuntimeError: CUDA error: uncorrectable ECC error encountered\n")
+            done = rehearse("diagnose", folder, "--json")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("uncorrectable ECC", json.loads(done.stdout)["symptom"]["reasons"][0])
+
+    def test_two_faults_at_once_are_named_and_repaired_together(self):
+        done = rehearse("fix", "ddp-16", "--fault", "F16", "--fault", "F60", "--draws", "0", "--json")
+        best = json.loads(done.stdout)["fixes"][0]
+        self.assertEqual(best["fault"], "F16+F60", done.stdout[:1000])
+        self.assertTrue(best["restores"])
+        self.assertEqual(len(best["alone"]), 2)
+
     def test_an_outcome_of_an_own_scenario_is_compared_with_that_scenario(self):
         with tempfile.TemporaryDirectory() as folder:
             mine, outcome = pathlib.Path(folder) / "mine.yaml", pathlib.Path(folder) / "outcome.json"
@@ -63,7 +86,7 @@ class Evidence(unittest.TestCase):
             (pathlib.Path(folder) / "notes.txt").write_text("nothing\n")
             done = rehearse("diagnose", folder)
             self.assertEqual(done.returncode, 65, done.stderr)
-            self.assertIn("neither flight recorder dumps nor NCCL logs", done.stderr)
+            self.assertIn("neither flight recorder dumps nor logs with errors", done.stderr)
 
     def test_the_injected_ranks_of_real_jobs_are_named(self):
         for job in ("gpu_error_1st", "lock_gil_1st"):

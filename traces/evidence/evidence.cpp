@@ -62,9 +62,10 @@ std::string complaint_about(const pb::Evidence& evidence) {
   return "evidence of an unknown kind";
 }
 
-Result<std::vector<pb::Evidence>> read_evidence(const std::filesystem::path& path,
-                                                Findings& findings, Reporter& reporter) {
-  RH_TRY(Source source, Source::open(path, SourceOptions{}));
+namespace {
+
+Result<std::vector<pb::Evidence>> read_source(Source& source, Findings& findings,
+                                              Reporter& reporter) {
   const Format* format = format_of(source.head());
   if (format == nullptr) {
     return fail(Code::kBadInput, "no known format: it is " + describe(source.head()), source.name(),
@@ -81,6 +82,20 @@ Result<std::vector<pb::Evidence>> read_evidence(const std::filesystem::path& pat
                 "give an NCCL log, nccl-tests output, Inspector records or a dump");
   }
   return evidence;
+}
+
+}  // namespace
+
+Result<std::vector<pb::Evidence>> read_evidence(const std::filesystem::path& path,
+                                                Findings& findings, Reporter& reporter) {
+  RH_TRY(Source source, Source::open(path, SourceOptions{}));
+  return read_source(source, findings, reporter);
+}
+
+Result<std::vector<pb::Evidence>> read_evidence(std::string_view bytes, const std::string& name,
+                                                Findings& findings, Reporter& reporter) {
+  RH_TRY(Source source, Source::over(bytes, name, SourceOptions{}));
+  return read_source(source, findings, reporter);
 }
 
 }  // namespace rehearse::traces

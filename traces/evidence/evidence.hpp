@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -18,6 +19,12 @@ namespace rehearse::traces {
 // recorder dump, or a .rtrace that carries some. kMissingInput, kIo; kBadInput when the content is
 // none of these.
 [[nodiscard]] Result<std::vector<pb::Evidence>> read_evidence(const std::filesystem::path& path,
+                                                              Findings& findings,
+                                                              Reporter& reporter);
+
+// The same of bytes in memory; `name` is the file's, which tells the rank of a dump.
+[[nodiscard]] Result<std::vector<pb::Evidence>> read_evidence(std::string_view bytes,
+                                                              const std::string& name,
                                                               Findings& findings,
                                                               Reporter& reporter);
 

@@ -10,6 +10,7 @@
 
 #include "faults/diagnose/changes.hpp"
 #include "faults/diagnose/diagnose.hpp"
+#include "faults/diagnose/from_logs.hpp"
 #include "faults/diagnose/likeness.hpp"
 #include "faults/diagnose/observable.hpp"
 #include "faults/symptoms/classifier.hpp"
@@ -35,6 +36,7 @@ struct Injected {
   sim::Scenario machine, broken;  // the hidden one, without and with the faults
   pb::Outcome healthy, outcome;   // there, without noise
   pb::Symptom symptom;
+  faults::JobLogs logs;  // those that were kept; only when the run is diagnosed from them
   uint32_t redrawn = 0;
 };
 
@@ -91,6 +93,18 @@ Result<bool> all_show(const Injected& injected, const BlindContext& context) {
   return true;
 }
 
+// Logs and dumps of the hidden run, without those of ranks that nobody kept.
+Result<faults::JobLogs> kept_logs(const Injected& injected, const BlindRun& run) {
+  RH_TRY(faults::LogFiles files, faults::log_files(injected.broken, injected.outcome));
+  Random random(run.seed, "logs");
+  for (uint32_t rank = 1; run.blind && rank < injected.outcome.ranks(); ++rank) {
+    if (random.uniform() >= MeasurementNoise{}.missing) continue;
+    files.erase(fmt::format("rank-{}.log", rank));
+    files.erase(fmt::format("nccl_trace_rank_{}.json", rank));
+  }
+  return faults::read_logs(files);
+}
+
 // Another draw is another machine.
 uint64_t seed_of_machine(const BlindRun& run, uint32_t tries) {
   return tries == 0 ? run.seed : Random(run.seed, "machine", tries).next() >> 1;
@@ -115,7 +129,7 @@ Result<Injected> attempt(const PreparedJob& job, std::vector<FaultUse> uses, con
   return out;
 }
 
-// kBadInput when no draw shows anything.
+// kBadInput when no draw shows anything, kMissingInput when none leaves anything in logs.
 Result<Injected> draw(const BlindRun& run, const BlindContext& context) {
   Random random(run.seed, "placement");
   std::vector<const PreparedJob*> jobs;
@@ -124,6 +138,7 @@ Result<Injected> draw(const BlindRun& run, const BlindContext& context) {
   }
   if (jobs.empty()) return fail(Code::kBadInput, "no job has a place for the fault");
   std::string last = "it changes nothing that anybody would notice";
+  uint32_t silent = 0;
   for (uint32_t tries = 0; tries <= kRedraws; ++tries) {
     const PreparedJob* job = jobs[random.below(jobs.size())];
     std::vector<FaultUse> uses;
@@ -147,6 +162,16 @@ Result<Injected> draw(const BlindRun& run, const BlindContext& context) {
     bool good = run.faults.empty() || shows(*injected, run);
     if (good) {
       RH_TRY(good, all_show(*injected, context));
+    }
+    if (good && run.evidence == EvidenceKind::kLogs) {
+      RH_TRY(injected->logs, kept_logs(*injected, run));
+      RH_TRY(const bool tells,
+             faults::logs_tell(
+                 {.logs = injected->logs, .healthy = job->scenario, .simulated = job->baseline}));
+      if (!tells && !run.faults.empty() && ++silent >= kSilentDraws) {
+        return fail(Code::kMissingInput, "it leaves nothing in logs");
+      }
+      good = tells || run.faults.empty();
     }
     if (good) return injected;
     last = fmt::format("{} shows {}", injected->uses.front().text(), injected->symptom.id());
@@ -272,6 +297,15 @@ Result<pb::Diagnosis> from_outcome(const BlindRun& run, const Injected& injected
                           context.catalogue, context.world);
 }
 
+Result<pb::Diagnosis> from_logs(const Injected& injected, const BlindContext& context) {
+  return faults::diagnose_from_logs({.logs = injected.logs,
+                                     .healthy = injected.job->scenario,
+                                     .simulated = injected.job->baseline,
+                                     .classes = &context.classes,
+                                     .max_simulations = context.max_simulations},
+                                    context.catalogue, context.world);
+}
+
 }  // namespace
 
 Result<pb::CampaignRun> run_blind(const BlindRun& run, const BlindContext& context) {
@@ -283,7 +317,11 @@ Result<pb::CampaignRun> run_blind(const BlindRun& run, const BlindContext& conte
   auto drawn = draw(run, context);
   if (!drawn) {
     if (drawn.error().code == Code::kInterrupted) return tl::unexpected(drawn.error());
-    out.set_failed(drawn.error().message());
+    if (drawn.error().code == Code::kMissingInput) {
+      out.set_silent(true);
+    } else {
+      out.set_failed(drawn.error().message());
+    }
     return out;
   }
   const Injected& injected = *drawn;
@@ -293,7 +331,9 @@ Result<pb::CampaignRun> run_blind(const BlindRun& run, const BlindContext& conte
   for (const FaultUse& use : injected.uses) {
     out.set_use(out.use() + (out.use().empty() ? "" : " ") + use.text());
   }
-  RH_TRY(const pb::Diagnosis diagnosis, from_outcome(run, injected, context));
+  RH_TRY(const pb::Diagnosis diagnosis, run.evidence == EvidenceKind::kLogs
+                                            ? from_logs(injected, context)
+                                            : from_outcome(run, injected, context));
   out.set_seen_symptom(diagnosis.symptom().id());
   out.set_symptom_right(diagnosis.symptom().id() == injected.symptom.id());
   out.set_called_unknown(diagnosis.unknown());

@@ -23,12 +23,16 @@ struct PreparedJob {
   pb::Outcome baseline;
 };
 
+// What a run is diagnosed from: its observable outcome, or what its ranks left behind (faults/diagnose/job_logs.hpp).
+enum class EvidenceKind { kOutcome, kLogs };
+
 struct BlindRun {
   std::vector<std::shared_ptr<const faults::FaultEntry>> faults;  // to inject; empty: none
   pb::CampaignRun::Truth truth = pb::CampaignRun::CATALOGUED;
   uint64_t seed = 0;
   std::set<std::string> jobs;  // names of those to draw from
   bool blind = true;           // false: the diagnoser's own machine, without noise
+  EvidenceKind evidence = EvidenceKind::kOutcome;
 };
 
 struct BlindContext {
@@ -41,6 +45,8 @@ struct BlindContext {
 
 // Draws without effect are drawn again, so often at most; then the fault's own scenario and defaults are taken.
 constexpr uint32_t kRedraws = 8;
+// Draws that leave nothing in logs; then the fault is taken to be one that does not.
+constexpr uint32_t kSilentDraws = 3;
 // A run that is slower by less than this is not noticed by anybody.
 constexpr double kNoticed = 0.065;
 

@@ -163,7 +163,10 @@ Result<std::vector<pb::CampaignRun>> run_campaign(const CampaignRequest& request
   RH_TRY(const auto classes, faults::FaultClasses::load_shipped());
   RH_TRY(const pb::BlindJobs all, read_jobs());
   RH_TRY(std::vector<BlindRun> runs, plan(request, catalogue, outside));
-  for (BlindRun& run : runs) choose_jobs(all, run);
+  for (BlindRun& run : runs) {
+    run.evidence = request.from_logs ? EvidenceKind::kLogs : EvidenceKind::kOutcome;
+    choose_jobs(all, run);
+  }
   const faults::World world = faults::simulated_world(reporter);
   RH_TRY(const std::vector<PreparedJob> jobs, prepare_jobs(runs, all, world, reporter));
   // Children have nobody to report to.
@@ -203,6 +206,10 @@ CampaignFigures figures_of(const std::vector<pb::CampaignRun>& runs) {
     out.simulations += run.simulations();
     if (!run.failed().empty()) {
       ++out.failed;
+      continue;
+    }
+    if (run.silent()) {
+      ++out.silent;
       continue;
     }
     if (run.truth() == pb::CampaignRun::HEALTHY) {

@@ -18,9 +18,10 @@ struct CampaignRequest {
   std::vector<std::string> faults;  // ids; empty: all of the catalogue
   uint32_t seeds = 1;               // runs of each fault
   uint64_t seed = 1;
-  bool blind = false;     // hidden machine, noise, unknown faults and healthy jobs
-  uint32_t compound = 1;  // faults at once
-  unsigned jobs = 1;      // children at a time
+  bool blind = false;      // hidden machine, noise, unknown faults and healthy jobs
+  uint32_t compound = 1;   // faults at once
+  unsigned jobs = 1;       // children at a time
+  bool from_logs = false;  // diagnosed from logs and dumps alone
 };
 
 // By fault and number of the run; unknown and healthy ones last.
@@ -35,6 +36,7 @@ struct CampaignFigures {
   double false_alarms = 0, unknown = 1;
   size_t alike = 0;  // of top1: counted for a fault of the same class
   size_t healthy = 0, outside = 0, failed = 0, simulations = 0;
+  size_t silent = 0;  // that leave nothing in logs; not counted
 };
 [[nodiscard]] CampaignFigures figures_of(const std::vector<pb::CampaignRun>& runs);
 

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "faults/diagnose/job_logs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.hpp"
+#include "sim/bringup/nccl_log.hpp"
+#include "sim/scenario/environment.hpp"
+#include "traces/evidence/evidence.hpp"
+#include "traces/export/flight_recorder.hpp"
+#include "traces/import/rank_of_name.hpp"
+
+namespace rehearse::faults {
+namespace {
+
+// Lines that NCCL prints carry its prefix, as in its log.
+std::string printed_by(const pb::RankLaunch& rank, const pb::Scenario& document,
+                       const std::string& text) {
+  const pb::Node& node = document.platform().nodes(static_cast<int>(rank.node()));
+  std::string out;
+  for (const std::string& line : split(text, '\n')) {
+    if (line.starts_with("NCCL ")) {
+      const uint32_t pid = 1000 + rank.gpu();
+      out += fmt::format("{}:{}:{} [{}] ", node.name(), pid, pid, rank.gpu());
+    }
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string log_name(uint32_t rank) { return fmt::format("rank-{}.log", rank); }
+
+bool is_nccl_variable(std::string_view name) { return name.starts_with("NCCL_"); }
+
+}  // namespace
+
+std::set<uint32_t> ranks_gone(const sim::Scenario& scenario) {
+  std::set<uint32_t> out;
+  for (const auto* patches : {&scenario.transforms, &scenario.timed}) {
+    for (const pb::Patch& patch : *patches) {
+      if (!patch.has_stop_rank()) continue;
+      const pb::StopRank& stop = patch.stop_rank();
+      for (const pb::RankLaunch& rank : scenario.document.launch().ranks()) {
+        if ((stop.has_rank() && stop.rank() == rank.rank()) ||
+            (stop.has_node() && stop.node() == rank.node())) {
+          out.insert(rank.rank());
+        }
+      }
+    }
+  }
+  return out;
+}
+
+Result<LogFiles> log_files(const sim::Scenario& scenario, const pb::Outcome& outcome) {
+  LogFiles files;
+  RH_TRY(const auto logs, sim::bringup::nccl_logs(scenario));
+  for (const auto& log : logs) files[log_name(log.rank)] = log.text;
+  const bool came_up = outcome.bring_up().failed_in().empty();
+  for (const pb::RankLaunch& rank : scenario.document.launch().ranks()) {
+    std::set<std::string> said;
+    std::string& file = files[log_name(rank.rank())];
+    for (const pb::ErrorText& error : outcome.error_text()) {
+      if (error.rank() != rank.rank() || !said.insert(error.text()).second) continue;
+      std::string text = printed_by(rank, scenario.document, error.text());
+      // NCCL's lines of a start that failed stand in its log already.
+      if (came_up || text.find("] NCCL ") == text.npos) file += text;
+    }
+    for (const pb::TimerEvent& timer : outcome.timers()) {
+      if (timer.rank() == rank.rank() && said.insert(timer.text()).second) {
+        file += printed_by(rank, scenario.document, timer.text());
+      }
+    }
+  }
+  const std::set<uint32_t> gone = ranks_gone(scenario);
+  for (const pb::FlightRecorder& recorder : outcome.flight_records()) {
+    if (gone.count(recorder.rank())) continue;
+    files[fmt::format("nccl_trace_rank_{}.json", recorder.rank())] =
+        traces::flight_recorder_json(recorder);
+  }
+  return files;
+}
+
+bool add_log(std::string_view bytes, const std::string& name, JobLogs& logs) {
+  const auto rank = traces::rank_of_name(name);
+  bool tells = false;
+  if (bytes.find('\0') == bytes.npos && !bytes.starts_with('{')) {
+    for (PrintedError& error : printed_errors(bytes, rank)) {
+      logs.printed.push_back(std::move(error));
+      tells = true;
+    }
+  }
+  Findings findings;
+  SilentReporter silent;
+  auto found = traces::read_evidence(bytes, name, findings, silent);
+  if (!found) return tells;
+  for (pb::Evidence& evidence : *found) {
+    if (evidence.has_nccl_log()) {
+      logs.nccl.push_back({rank, std::move(*evidence.mutable_nccl_log())});
+      tells = true;
+    } else if (evidence.has_flight_recorder()) {
+      logs.recorders.push_back(std::move(*evidence.mutable_flight_recorder()));
+      tells = true;
+    }
+  }
+  return tells;
+}
+
+JobLogs read_logs(const LogFiles& files) {
+  JobLogs out;
+  for (const auto& [name, bytes] : files) {
+    // A file without a word is no evidence.
+    [[maybe_unused]] const bool tells = add_log(bytes, name, out);
+  }
+  return out;
+}
+
+std::optional<pb::Launch> launch_in(const JobLogs& logs, const pb::Scenario& job) {
+  std::map<uint32_t, std::map<std::string, std::string>> read;  // by rank
+  for (const JobLogs::OfRank& one : logs.nccl) {
+    if (!one.rank || one.log.processes().empty()) continue;
+    const auto& environment = one.log.processes(0).environment();
+    read[*one.rank] = {environment.begin(), environment.end()};
+  }
+  if (read.empty()) return std::nullopt;
+  pb::Launch out = job.launch();
+  std::map<uint32_t, uint32_t> of_node;  // a rank whose log is there
+  for (const pb::RankLaunch& rank : out.ranks()) {
+    if (read.count(rank.rank())) of_node.try_emplace(rank.node(), rank.rank());
+  }
+  std::map<std::string, std::map<std::string, size_t>> values;
+  for (pb::RankLaunch& rank : *out.mutable_ranks()) {
+    // Of a rank without a log its node's others are taken to speak.
+    const auto like = of_node.find(rank.node());
+    const auto own = read.count(rank.rank()) ? read.find(rank.rank())
+                     : like == of_node.end() ? read.begin()
+                                             : read.find(like->second);
+    const auto usual = sim::environment_of(job.launch(), rank);
+    for (const auto& [name, value] : own->second) {
+      const auto known = usual.find(name);
+      if (!is_nccl_variable(name) || (known != usual.end() && known->second == value)) continue;
+      (*rank.mutable_env())[name] = value;
+      ++values[name][value];
+    }
+  }
+  // What all ranks have is the job's.
+  for (const auto& [name, ways] : values) {
+    if (ways.size() != 1 || ways.begin()->second != static_cast<size_t>(out.ranks_size())) continue;
+    (*out.mutable_env())[name] = ways.begin()->first;
+    for (pb::RankLaunch& rank : *out.mutable_ranks()) rank.mutable_env()->erase(name);
+  }
+  return out;
+}
+
+bool reads_other_settings(const pb::Launch& seen, const pb::Launch& healthy) {
+  const auto settings = [](const pb::Launch& launch, const pb::RankLaunch& rank) {
+    auto all = sim::environment_of(launch, rank);
+    std::erase_if(all, [](const auto& entry) {
+      // What is logged does not change the run.
+      return !is_nccl_variable(entry.first) || entry.first.starts_with("NCCL_DEBUG");
+    });
+    return all;
+  };
+  for (int i = 0; i < std::min(seen.ranks_size(), healthy.ranks_size()); ++i) {
+    if (settings(seen, seen.ranks(i)) != settings(healthy, healthy.ranks(i))) return true;
+  }
+  return false;
+}
+
+World seen_in_logs(const World& world, const pb::Scenario& job, const pb::Outcome& healthy) {
+  return {.apply = world.apply,
+          .simulate = [world, job, healthy](const sim::Scenario& scenario) -> Result<pb::Outcome> {
+            RH_TRY(const pb::Outcome outcome, world.simulate(scenario));
+            RH_TRY(const LogFiles files, log_files(scenario, outcome));
+            pb::Outcome seen = outcome_in(read_logs(files), job);
+            keep_what_differs(healthy, seen);
+            return seen;
+          }};
+}
+
+}  // namespace rehearse::faults

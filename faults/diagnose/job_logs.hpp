@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is left of a run when nobody profiled it: what each rank printed, NCCL's log in it, and flight recorder dumps. The part
+// of an outcome that they tell is compared like any other (changes.hpp): of a simulated run the same files are written and
+// read, so that both sides have gone through the same eye.
+//
+//   told       transports, channels and adapters of communicators, GPUDirect by node, warnings, errors that ranks
+//              printed, calls that were put into queues and never ended, variables that NCCL read
+//   not told   step times and where they go, links, memory, results, all other configuration
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "faults/diagnose/printed.hpp"
+#include "faults/world.hpp"
+#include "sim/proto/outcome.pb.h"
+#include "sim/scenario/scenario.hpp"
+#include "traces/proto/evidence.pb.h"
+
+namespace rehearse::faults {
+
+struct JobLogs {
+  struct OfRank {
+    std::optional<uint32_t> rank;  // from the name of the file
+    pb::NcclLog log;
+  };
+  std::vector<OfRank> nccl;
+  std::vector<PrintedError> printed;
+  std::vector<pb::FlightRecorder> recorders;
+
+  [[nodiscard]] bool empty() const { return nccl.empty() && printed.empty() && recorders.empty(); }
+};
+
+// Ranks that a stop leaves without a process: they dump nothing.
+[[nodiscard]] std::set<uint32_t> ranks_gone(const sim::Scenario& scenario);
+
+// Files by name that the ranks of a simulated run leave behind: rank-3.log with NCCL's lines and the errors it printed,
+// nccl_trace_rank_3.json. Ranks that are gone dump nothing.
+using LogFiles = std::map<std::string, std::string>;
+[[nodiscard]] Result<LogFiles> log_files(const sim::Scenario& scenario, const pb::Outcome& outcome);
+
+// One more file, whatever it is; false: it tells nothing. `name` without folder.
+[[nodiscard]] bool add_log(std::string_view bytes, const std::string& name, JobLogs& logs);
+[[nodiscard]] JobLogs read_logs(const LogFiles& files);
+
+// What the logs tell of the run. `job` is the expanded scenario as it should be (where ranks are).
+[[nodiscard]] pb::Outcome outcome_in(const JobLogs& logs, const pb::Scenario& job);
+// The same of a run and the healthy run of the job: what both tell alike is taken out of `run`, and transports that only the
+// healthy one has are those offered.
+void keep_what_differs(const pb::Outcome& healthy, pb::Outcome& run);
+
+// The job's launch with the variables that NCCL says it read; nothing when no process came to say so.
+[[nodiscard]] std::optional<pb::Launch> launch_in(const JobLogs& logs, const pb::Scenario& job);
+// Whether that says anything that the job as it should be does not have.
+[[nodiscard]] bool reads_other_settings(const pb::Launch& seen, const pb::Launch& healthy);
+
+// Runs as their logs show them, against those of `healthy` (which outcome_in made).
+[[nodiscard]] World seen_in_logs(const World& world, const pb::Scenario& job,
+                                 const pb::Outcome& healthy);
+
+}  // namespace rehearse::faults

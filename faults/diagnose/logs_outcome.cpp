@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of an outcome that logs and dumps tell.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <set>
+
+#include "base/text.hpp"
+#include "faults/diagnose/changes.hpp"
+#include "faults/diagnose/job_logs.hpp"
+
+namespace rehearse::faults {
+namespace {
+
+constexpr const char* kFact = "in-logs";
+// Signs that somebody gave up waiting.
+constexpr std::array<std::string_view, 5> kGaveUp = {"imeout", "imed out", "Watchdog", "Stalled",
+                                                     "stall"};
+
+bool gave_up(std::string_view text) {
+  return std::any_of(kGaveUp.begin(), kGaveUp.end(),
+                     [&](std::string_view sign) { return text.find(sign) != text.npos; });
+}
+
+bool still_pending(const pb::FlightEntry& entry) {
+  return entry.state() != "completed" && !entry.retired() && !entry.has_completed_ns();
+}
+
+// What all logs say of communicators of one size.
+struct Wiring {
+  std::set<std::string> net, inside;
+  bool direct = true;  // every connection over the network goes from GPU to adapter
+  std::set<uint32_t> channels;
+};
+
+std::string transport_of(const Wiring& wiring) {
+  if (wiring.net.count("Socket")) return "NET/Socket";
+  if (!wiring.net.empty()) {
+    return "NET/" + *wiring.net.begin() + (wiring.direct ? "/GDRDMA" : "");
+  }
+  if (wiring.inside.count("SHM")) return "SHM";
+  return wiring.inside.empty() ? "" : *wiring.inside.begin();
+}
+
+void add_fact(const std::string& what, pb::Outcome& out) {
+  pb::OutcomeFinding& finding = *out.add_findings();
+  finding.set_id(kFact);
+  finding.set_first(what);
+}
+
+void add_wiring(const JobLogs& logs, pb::Outcome& out) {
+  std::map<std::pair<uint32_t, uint32_t>, Wiring> by_size;
+  for (const JobLogs::OfRank& one : logs.nccl) {
+    for (const pb::NcclCommunicator& communicator : one.log.communicators()) {
+      Wiring& wiring = by_size[{communicator.ranks_total(), communicator.nodes()}];
+      if (communicator.coll_channels() > 0) wiring.channels.insert(communicator.coll_channels());
+      for (const pb::NcclConnection& way : communicator.connections()) {
+        if (way.transport() == "NET") {
+          wiring.net.insert(way.network());
+          wiring.direct = wiring.direct && way.gpu_direct();
+        } else {
+          wiring.inside.insert(way.transport());
+        }
+      }
+    }
+  }
+  for (const auto& [size, wiring] : by_size) {
+    pb::CommunicatorUse& use = *out.add_communicators();
+    use.set_id(fmt::format("{} ranks on {} nodes", size.first, size.second));
+    use.set_ranks(size.first);
+    use.set_nodes(size.second);
+    use.set_transport(transport_of(wiring));
+    for (const uint32_t channels : wiring.channels) {
+      add_fact(fmt::format("{}: {} channels", use.id(), channels), out);
+    }
+    // Which way the ranks of a node take to each other.
+    for (const std::string& way : wiring.inside) {
+      add_fact(fmt::format("{}: {} inside nodes", use.id(), way), out);
+    }
+  }
+}
+
+// Adapters and GPUDirect of each node, as its ranks announce them.
+void add_nodes(const JobLogs& logs, const pb::Scenario& job, pb::Outcome& out) {
+  std::map<uint32_t, uint32_t> node_of;
+  for (const pb::RankLaunch& rank : job.launch().ranks()) node_of[rank.rank()] = rank.node();
+  std::map<uint32_t, std::set<std::string>> adapters;
+  std::set<uint32_t> not_direct;
+  for (const JobLogs::OfRank& one : logs.nccl) {
+    if (!one.rank || !node_of.count(*one.rank)) continue;
+    const uint32_t node = node_of.at(*one.rank);
+    for (const pb::NcclProcess& process : one.log.processes()) {
+      for (const pb::NcclNic& nic : process.nics()) adapters[node].insert(nic.name());
+      for (const auto& [name, direct] : process.gpu_direct()) {
+        if (!direct) not_direct.insert(node);
+      }
+    }
+  }
+  for (const auto& [node, names] : adapters) {
+    const std::vector<std::string> list(names.begin(), names.end());
+    add_fact(fmt::format("node {} uses {}", node, fmt::join(list, " ")), out);
+  }
+  for (const uint32_t node : not_direct) {
+    pb::Culprit& culprit = *out.add_culprits();
+    culprit.set_kind("node");
+    culprit.set_node(node);
+  }
+}
+
+void add_errors(const JobLogs& logs, const pb::Scenario& job, pb::Outcome& out) {
+  const auto nobody = static_cast<uint32_t>(job.launch().ranks_size());
+  const auto add = [&](std::optional<uint32_t> rank, const std::string& text) {
+    pb::ErrorText& error = *out.add_error_text();
+    error.set_rank(rank.value_or(nobody));
+    error.set_text(text);
+  };
+  for (const JobLogs::OfRank& one : logs.nccl) {
+    for (const pb::NcclWarning& warning : one.log.warnings()) {
+      add(one.rank, "NCCL WARN " + warning.text());
+    }
+  }
+  for (const PrintedError& error : logs.printed) add(error.rank, error.text);
+}
+
+// Who waits in which call, and for whom: members that have not put it into their queue, or left no dump.
+void add_waits(const JobLogs& logs, pb::Outcome& out) {
+  std::map<std::string, std::map<uint32_t, int64_t>> enqueued;  // by group and rank
+  int64_t first = INT64_MAX, last = INT64_MIN;
+  for (const pb::FlightRecorder& recorder : logs.recorders) {
+    if (!recorder.has_rank()) continue;
+    for (const pb::FlightGroup& group : recorder.groups()) {
+      enqueued[group.name()][recorder.rank()] = group.last_enqueued();
+    }
+    for (const pb::FlightEntry& entry : recorder.entries()) {
+      if (entry.created_ns() > 0) first = std::min(first, entry.created_ns());
+      last = std::max({last, entry.created_ns(), entry.started_ns(), entry.completed_ns()});
+      if (entry.p2p()) continue;
+      int64_t& most = enqueued[entry.group_name()].try_emplace(recorder.rank(), -1).first->second;
+      most = std::max(most, entry.collective_seq());
+    }
+  }
+  if (first < last) out.set_last_progress_ns(last - first);
+  for (const pb::FlightRecorder& recorder : logs.recorders) {
+    const auto pending =
+        std::find_if(recorder.entries().begin(), recorder.entries().end(), still_pending);
+    if (!recorder.has_rank() || pending == recorder.entries().end()) continue;
+    pb::Wait& wait = *out.add_waits();
+    wait.set_rank(recorder.rank());
+    wait.set_communicator(pending->group_name());
+    wait.set_operation(pending->collective());
+    wait.set_sequence(pending->p2p() ? pending->p2p_seq() : pending->collective_seq());
+    if (pending->inputs_size() > 0 && pending->inputs(0).sizes_size() > 0) {
+      wait.set_elements_in(pending->inputs(0).sizes(0));
+    }
+    for (const pb::FlightGroup& group : recorder.groups()) {
+      if (group.name() != pending->group_name() || pending->p2p()) continue;
+      const auto& of = enqueued[group.name()];
+      for (const uint32_t rank : group.ranks()) {
+        const auto found = of.find(rank);
+        if (found == of.end() || found->second < pending->collective_seq())
+          wait.add_for_ranks(rank);
+      }
+    }
+  }
+}
+
+// The rank with an error that nobody else has.
+std::optional<uint32_t> alone_in_trouble(const pb::Outcome& out) {
+  std::map<std::string, std::set<uint32_t>> who;
+  for (const pb::ErrorText& error : out.error_text()) {
+    if (!gave_up(error.text())) who[text_kind(error.text())].insert(error.rank());
+  }
+  for (const pb::ErrorText& error : out.error_text()) {
+    const auto found = who.find(text_kind(error.text()));
+    if (found != who.end() && found->second.size() == 1) return error.rank();
+  }
+  return std::nullopt;
+}
+
+void add_ending(const JobLogs& logs, pb::Outcome& out) {
+  const bool dumped = !logs.recorders.empty();
+  const bool came_up = dumped || !out.communicators().empty();
+  out.set_verdict(pb::COMPLETED);
+  const bool broken = std::any_of(out.error_text().begin(), out.error_text().end(),
+                                  [](const auto& error) { return !gave_up(error.text()); });
+  // Processes that said hello, and nothing more.
+  const bool stuck = !came_up && !logs.nccl.empty();
+  if (out.error_text().empty() && out.waits().empty() && !stuck) return;
+  out.set_verdict(broken ? pb::CRASH : pb::HANG);
+  pb::Failure& failure = *out.mutable_first_failure();
+  failure.set_phase(came_up ? pb::TRAINING : logs.nccl.empty() ? pb::RENDEZVOUS : pb::BOOTSTRAP);
+  const auto alone = broken ? alone_in_trouble(out) : std::nullopt;
+  failure.set_rank(alone.value_or(out.ranks()));
+}
+
+}  // namespace
+
+pb::Outcome outcome_in(const JobLogs& logs, const pb::Scenario& job) {
+  pb::Outcome out;
+  out.set_schema("rehearse.outcome/1");
+  out.set_scenario(job.name());
+  out.set_ranks(static_cast<uint32_t>(job.launch().ranks_size()));
+  add_wiring(logs, out);
+  add_nodes(logs, job, out);
+  add_errors(logs, job, out);
+  add_waits(logs, out);
+  for (const pb::FlightRecorder& recorder : logs.recorders) *out.add_flight_records() = recorder;
+  add_ending(logs, out);
+  return out;
+}
+
+void keep_what_differs(const pb::Outcome& healthy, pb::Outcome& run) {
+  for (pb::CommunicatorUse& use : *run.mutable_communicators()) {
+    for (const pb::CommunicatorUse& usual : healthy.communicators()) {
+      if (usual.id() == use.id()) use.set_offered(usual.transport());
+    }
+  }
+  google::protobuf::RepeatedPtrField<pb::OutcomeFinding> other;
+  for (pb::OutcomeFinding& finding : *run.mutable_findings()) {
+    const bool usual =
+        std::any_of(healthy.findings().begin(), healthy.findings().end(),
+                    [&](const auto& known) { return known.first() == finding.first(); });
+    if (!usual) *other.Add() = std::move(finding);
+  }
+  *run.mutable_findings() = std::move(other);
+  // A job that logs its start and does not this time.
+  if (run.verdict() == pb::COMPLETED && run.communicators().empty() &&
+      !healthy.communicators().empty()) {
+    run.set_verdict(pb::HANG);
+    run.mutable_first_failure()->set_phase(pb::RENDEZVOUS);
+    run.mutable_first_failure()->set_rank(run.ranks());
+  }
+}
+
+}  // namespace rehearse::faults

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What logs and dumps tell of a run, and causes found from them alone.
+#include "faults/diagnose/job_logs.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "faults/diagnose/from_logs.hpp"
+#include "faults/diagnose/logs.hpp"
+#include "faults/symptoms/classifier.hpp"
+
+namespace rehearse::job_logs_test {
+using namespace rehearse;
+using namespace rehearse::faults;
+
+namespace {
+
+const FaultCatalogue& catalogue() {
+  static const auto loaded = FaultCatalogue::load_shipped();
+  REQUIRE(loaded);
+  return *loaded;
+}
+
+struct Job {
+  SilentReporter reporter;
+  World world = simulated_world(reporter);
+  sim::Scenario healthy;
+  pb::Outcome baseline;
+
+  explicit Job(const char* name) {
+    auto loaded = sim::load_scenario(name, reporter);
+    REQUIRE(loaded);
+    healthy = std::move(*loaded);
+    auto run = world.simulate(healthy);
+    REQUIRE(run);
+    baseline = std::move(*run);
+  }
+
+  [[nodiscard]] LogFiles files_of(const char* fault) const {
+    sim::Scenario broken = healthy;
+    const auto patches = patches_of(*parse_fault(fault, catalogue()), broken.document);
+    REQUIRE(patches);
+    for (const pb::Patch& patch : *patches) REQUIRE(world.apply(broken, patch));
+    const auto outcome = world.simulate(broken);
+    REQUIRE(outcome);
+    const auto files = log_files(broken, *outcome);
+    REQUIRE(files);
+    return *files;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("errors that ranks printed are told from other lines", "[faults][logs]") {
+  const auto errors = printed_errors(
+      "step 3 loss 2.1\n"
+      "[rank5]: RuntimeError: CUDA error: an illegal memory access was encountered\n"
+      "7: torch.distributed.DistBackendError: NCCL error in: x.cpp\r\n"
+      "[1,2]<stderr>:Segmentation fault (core dumped)\n"
+      "node0:1000:1000 [0] NCCL WARN Call to connect failed\n"
+      "ValueError: host not found\n"
+      "ValueError: host not found\n",
+      11u);
+  REQUIRE(errors.size() == 4);
+  CHECK(errors[0].rank == 5u);
+  CHECK(errors[0].text.starts_with("RuntimeError"));
+  CHECK(errors[1].rank == 7u);
+  CHECK(errors[1].text.ends_with("x.cpp"));
+  CHECK(errors[2].rank == 2u);
+  CHECK(errors[3].rank == 11u);
+  CHECK(printed_errors("", {}).empty());
+  CHECK_FALSE(printed_errors("RuntimeError", {})[0].rank);
+}
+
+TEST_CASE("logs of a healthy job tell nothing", "[faults][logs]") {
+  const Job job("ddp-16");
+  const auto files = log_files(job.healthy, job.baseline);
+  REQUIRE(files);
+  const JobLogs logs = read_logs(*files);
+  CHECK(logs.printed.empty());
+  const auto tells = logs_tell({.logs = logs, .healthy = job.healthy, .simulated = job.baseline});
+  REQUIRE(tells);
+  CHECK_FALSE(*tells);
+}
+
+TEST_CASE("causes are found from logs and dumps alone", "[faults][logs][engine]") {
+  const Job job("ddp-16");
+  for (const char* fault : {"F16:node=1", "F21:rank=5,nth=3", "F05", "F37:node=0", "F34"}) {
+    INFO(fault);
+    LogFiles files = job.files_of(fault);
+    // One rank's output got lost.
+    files.erase("rank-7.log");
+    files.erase("nccl_trace_rank_7.json");
+    const JobLogs logs = read_logs(files);
+    const auto diagnosis = diagnose_from_logs(
+        {.logs = logs, .healthy = job.healthy, .simulated = job.baseline}, catalogue(), job.world);
+    REQUIRE(diagnosis);
+    REQUIRE(diagnosis->causes_size() > 0);
+    const auto use = parse_fault(fault, catalogue());
+    CHECK(diagnosis->causes(0).fault() == use->fault().id());
+    CHECK(diagnosis->causes(0).simulated());
+    for (const char* place : {"node", "rank"}) {
+      if (!use->values.count(place)) continue;
+      const auto found = parse_fault(diagnosis->causes(0).use(), catalogue());
+      REQUIRE(found);
+      if (found->values.count(place)) CHECK(found->values.at(place) == use->values.at(place));
+    }
+  }
+}
+
+TEST_CASE("dumps, NCCL's log and printed errors are judged together without a scenario",
+          "[faults][logs]") {
+  const Job job("ddp-16");
+  const JobLogs logs = read_logs(job.files_of("F21:rank=5,nth=3"));
+  REQUIRE_FALSE(logs.recorders.empty());
+  REQUIRE_FALSE(logs.printed.empty());
+  const pb::Diagnosis diagnosis = diagnose_by_rules(logs, catalogue());
+  CHECK(diagnosis.symptom().id() == "D2.1");
+  REQUIRE(diagnosis.causes_size() > 0);
+  REQUIRE(diagnosis.causes(0).culprits_size() == 1);
+  CHECK(diagnosis.causes(0).culprits(0).rank() == 5);
+  const pb::Diagnosis nothing = diagnose_by_rules({}, catalogue());
+  CHECK(nothing.symptom().id() == kHealthy);
+}
+
+}  // namespace rehearse::job_logs_test
