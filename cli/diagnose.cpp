@@ -15,6 +15,9 @@
 #include "faults/diagnose/from_logs.hpp"
 #include "faults/diagnose/logs.hpp"
 #include "faults/diagnose/recorders.hpp"
+#include "faults/diagnose/trace_stragglers.hpp"
+#include "traces/import/import.hpp"
+#include "validation/straggler_replay.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -86,7 +89,39 @@ void add_recorders(const EvidenceInput& input, pb::Diagnosis& diagnosis) {
   }
 }
 
+// What a step would take if every worker had the mean of its work, where the recording can be computed again.
+void add_what_if(const traces::Trace& trace, pb::Diagnosis& diagnosis) {
+  const auto steps = validation::recorded_steps(trace);
+  if (!steps) return;
+  const auto costs = validation::costs_of(*steps);
+  const auto even_work = validation::mean_work(*steps);
+  double as_is = 0, even = 0;
+  for (const auto& step : *steps) {
+    const auto now = validation::replayed(step, costs, validation::HostCosts::kNone, nullptr);
+    const auto then = validation::replayed(step, costs, validation::HostCosts::kNone, &even_work);
+    if (!now || !then) return;
+    as_is += static_cast<double>(*now);
+    even += static_cast<double>(*then);
+  }
+  if (even <= 0) return;
+  diagnosis.mutable_symptom()->add_reasons(
+      fmt::format("a step takes {:.3f} times as long as with every worker alike", as_is / even));
+}
+
+Result<pb::Diagnosis> diagnosis_of_trace(const EvidenceInput& input, Context& context) {
+  RH_TRY(const faults::FaultCatalogue catalogue, fault_catalogue(context.arguments()));
+  traces::ImportOptions options;
+  options.clocks = traces::ClockAlignment::kAsRecorded;
+  RH_TRY(const traces::Imported imported,
+         traces::import_files(input.traces, options, context.reporter()));
+  context.show(imported.findings);
+  pb::Diagnosis diagnosis = faults::diagnose_trace(imported.trace, catalogue);
+  add_what_if(imported.trace, diagnosis);
+  return diagnosis;
+}
+
 Result<pb::Diagnosis> diagnosis_of(const EvidenceInput& input, Context& context) {
+  if (!input.traces.empty()) return diagnosis_of_trace(input, context);
   if (!input.main.empty()) {
     RH_TRY(const Case what, load_case(context, input.main));
     RH_TRY(pb::Diagnosis diagnosis,

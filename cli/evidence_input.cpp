@@ -96,12 +96,34 @@ bool take_printed(const fs::path& file, EvidenceInput& out) {
   return any;
 }
 
+// Recordings among files that hold nothing else, by format. Of a folder with several the table of operations is the job's
+// own; what others made of it (pictures, timelines) stands beside it.
+std::vector<fs::path> recordings(const std::vector<fs::path>& files) {
+  std::map<std::string, std::vector<fs::path>> by_format;
+  for (const fs::path& file : files) {
+    auto source = traces::Source::open(file, {});
+    const traces::Format* format = source ? traces::format_of(source->head()) : nullptr;
+    if (format != nullptr) by_format[std::string(format->name)].push_back(file);
+  }
+  std::vector<fs::path> layout;
+  if (auto job = by_format.extract("job")) layout = std::move(job.mapped());
+  const auto table = by_format.find("csv");
+  const auto chosen = table != by_format.end() ? table
+                      : by_format.size() == 1  ? by_format.begin()
+                                               : by_format.end();
+  if (chosen == by_format.end()) return {};
+  std::vector<fs::path> out = chosen->second;
+  out.insert(out.end(), layout.begin(), layout.end());
+  return out;
+}
+
 }  // namespace
 
 Result<EvidenceInput> sort_inputs(Context& context) {
   EvidenceInput out;
   std::set<uint32_t> ranks;
-  std::optional<Error> wrong;  // with the file that was named
+  std::vector<fs::path> silent;  // files that are no evidence of another kind
+  std::optional<Error> wrong;    // with the file that was named
   Findings findings;
   for (const std::string& input : context.inputs()) {
     std::error_code error;
@@ -123,6 +145,7 @@ Result<EvidenceInput> sort_inputs(Context& context) {
       auto found = traces::read_evidence(file, findings, context.reporter());
       const bool printed = take_printed(file, out);
       if (!found && !printed) {
+        silent.push_back(file);
         if (!folder) wrong = found.error();
       }
       if (!found && found.error().code == Code::kInterrupted)
@@ -135,10 +158,15 @@ Result<EvidenceInput> sort_inputs(Context& context) {
     }
   }
   if (out.main.empty() && out.logs.empty()) {
-    if (wrong && context.inputs().size() == 1) return tl::unexpected(*wrong);
-    return fail(Code::kBadInput, "neither flight recorder dumps nor logs with errors",
-                context.inputs().front(),
-                "give the folder with nccl_trace_rank_* files or the output of the ranks");
+    out.traces = recordings(silent);
+    if (out.traces.empty()) {
+      if (wrong && context.inputs().size() == 1) return tl::unexpected(*wrong);
+      return fail(Code::kBadInput,
+                  "neither flight recorder dumps, logs with errors nor recordings of one format",
+                  context.inputs().front(),
+                  "give the folder with nccl_trace_rank_* files, the output of the ranks, or the "
+                  "recordings of one job");
+    }
   }
   return out;
 }

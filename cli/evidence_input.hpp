@@ -13,9 +13,10 @@
 namespace rehearse::cli {
 
 struct EvidenceInput {
-  std::string main;      // scenario or outcome; empty: there is none
-  faults::JobLogs logs;  // dumps: one per rank, the first that was found
-  uint32_t ignored = 0;  // files that hold no evidence
+  std::string main;                           // scenario or outcome; empty: there is none
+  faults::JobLogs logs;                       // dumps: one per rank, the first that was found
+  std::vector<std::filesystem::path> traces;  // recordings of one job
+  uint32_t ignored = 0;                       // files that hold no evidence
 };
 
 // kUsage for two scenarios or outcomes, kBadInput when nothing is evidence and no recordings of one format are there.

@@ -68,6 +68,17 @@ class Evidence(unittest.TestCase):
         self.assertTrue(best["restores"])
         self.assertEqual(len(best["alone"]), 2)
 
+    def test_the_kind_of_real_stragglers_is_named(self):
+        for job, kind, fault in (("ST", "fixed-stage", "F40"), ("SE", "random", "F42")):
+            folder = DATA / "straggler" / job
+            if not folder.is_dir():
+                self.skipTest(f"no {folder}")
+            done = rehearse("diagnose", str(folder), "--json")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            document = json.loads(done.stdout)
+            self.assertEqual(document["straggler"], kind, document["symptom"])
+            self.assertEqual(document["causes"][0]["fault"], fault)
+
     def test_an_outcome_of_an_own_scenario_is_compared_with_that_scenario(self):
         with tempfile.TemporaryDirectory() as folder:
             mine, outcome = pathlib.Path(folder) / "mine.yaml", pathlib.Path(folder) / "outcome.json"
@@ -86,7 +97,7 @@ class Evidence(unittest.TestCase):
             (pathlib.Path(folder) / "notes.txt").write_text("nothing\n")
             done = rehearse("diagnose", folder)
             self.assertEqual(done.returncode, 65, done.stderr)
-            self.assertIn("neither flight recorder dumps nor logs with errors", done.stderr)
+            self.assertIn("neither flight recorder dumps, logs with errors nor recordings", done.stderr)
 
     def test_the_injected_ranks_of_real_jobs_are_named(self):
         for job in ("gpu_error_1st", "lock_gil_1st"):
