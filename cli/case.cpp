@@ -9,6 +9,7 @@
 #include "cli/scenario_options.hpp"
 #include "faults/diagnose/observable.hpp"
 #include "faults/world.hpp"
+#include "sim/prepared.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::cli {
@@ -67,6 +68,7 @@ Result<Case> load_case(Context& context, const std::string& input) {
   if (!observed) {
     RH_TRY(scenario, sim::load_scenario(input, context.reporter()));
   }
+  sim::prepare(scenario);  // for the many runs that tell causes and fixes apart
   RH_TRY(Edited edited, edit(context, std::move(scenario)));
   if (observed && edited.differs) {
     return fail(Code::kUsage, "an outcome cannot be changed", input,

@@ -13,6 +13,7 @@
 #include "base/document.hpp"
 #include "base/install.hpp"
 #include "base/random.hpp"
+#include "sim/prepared.hpp"
 #include "sim/worker.hpp"
 #include "validation/blind/blind_run.hpp"
 
@@ -78,6 +79,7 @@ Result<std::vector<PreparedJob>> prepare_jobs(const std::vector<BlindRun>& runs,
     sim::Assignments written(job.set().begin(), job.set().end());
     std::sort(written.begin(), written.end());
     RH_TRY(sim::Scenario scenario, sim::load_scenario(job.scenario(), written, reporter));
+    sim::prepare(scenario);
     RH_TRY(pb::Outcome baseline, world.simulate(scenario));
     out.push_back({job, std::move(scenario), std::move(baseline)});
   }
