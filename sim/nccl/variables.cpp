@@ -15,8 +15,8 @@ namespace rehearse::sim {
 namespace {
 
 constexpr Variable kVariables[] = {
-    {"NCCL_ALGO", Acts::kDecision, "which algorithms are candidates", false, Form::kAlgorithms},
-    {"NCCL_PROTO", Acts::kDecision, "which protocols are candidates", false, Form::kAlgorithms},
+    {"NCCL_ALGO", Acts::kDecision, "which algorithms are candidates", false, Form::kSelection},
+    {"NCCL_PROTO", Acts::kDecision, "which protocols are candidates", false, Form::kSelection},
     {"NCCL_BUFFSIZE", Acts::kDecision, "chunk of SIMPLE; small ones show latency", false,
      Form::kNumber, "4194304"},
     {"NCCL_LL_BUFFSIZE", Acts::kDecision, "chunk of LL", false, Form::kNumber, "524288"},
@@ -179,7 +179,7 @@ std::string meaning_of(std::string_view name, std::string_view value) {
       return std::string(value);
     case Form::kWord:
       return lower_case(value);
-    case Form::kAlgorithms:
+    case Form::kSelection:
       return selection_meaning(name, value);
     case Form::kNumber:
       break;

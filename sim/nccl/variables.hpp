@@ -25,10 +25,10 @@ enum class Acts : uint8_t {
 
 // How NCCL reads a value.
 enum class Form : uint8_t {
-  kText,       // as it is written
-  kWord,       // in any case of letters
-  kNumber,     // sim/nccl/environment.hpp
-  kAlgorithms  // a list of algorithms or protocols (sim/nccl/selection.hpp)
+  kText,      // as it is written
+  kWord,      // in any case of letters
+  kNumber,    // sim/nccl/environment.hpp
+  kSelection  // a list of algorithms or protocols (sim/nccl/selection.hpp)
 };
 
 struct Variable {
