@@ -125,7 +125,7 @@ Result<void> explain_outcomes(Context& context, Report& report) {
       continue;
     }
     const auto what = case_of(run.outcome, run.file, context);
-    const auto done = what ? explain(*what, budget, context, run) : tl::unexpected(what.error());
+    auto done = what ? explain(*what, budget, context, run) : tl::unexpected(what.error());
     if (done) continue;
     if (done.error().code == Code::kInterrupted) return done;
     // A report is of the outcome; what else can be said is a gift.

@@ -103,7 +103,8 @@ void add_communicators(const pb::Outcome& run, const pb::Outcome& healthy, Chang
       if (!usual.count(name)) out[Aspect::kAlgorithm][fmt::format("{} uses {}", id, name)] = {1, 0};
     }
     for (const std::string& name : usual) {
-      if (!chosen.count(name)) out[Aspect::kAlgorithm][fmt::format("{} no longer uses {}", id, name)] = {1, 0};
+      if (!chosen.count(name))
+        out[Aspect::kAlgorithm][fmt::format("{} no longer uses {}", id, name)] = {1, 0};
     }
   }
   for (const auto& [id, use] : before) {

@@ -141,6 +141,7 @@ struct Busy {
 // Waits until a child has something, and takes it. Nothing: none has ended.
 Result<std::optional<Busy>> next_ended(std::vector<Busy>& busy, Reporter& reporter) {
   std::vector<pollfd> waiting;
+  waiting.reserve(busy.size());
   for (const Busy& each : busy) waiting.push_back({each.child.descriptor(), POLLIN, 0});
   ::poll(waiting.data(), waiting.size(), 200);
   if (reporter.interrupted()) return fail(Code::kInterrupted, "stopped");
