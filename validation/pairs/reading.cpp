@@ -103,7 +103,7 @@ bool alike(const pb::PairState& a, const pb::PairState& b) {
 }
 
 // "4 x": how many of what follows.
-const char* const kTimes = R"((\d+)\s*x?\s*(?:nvidia |aws |azure |dgx )?)";
+const char* const kTimes = R"(\b(\d+)\s*x?\s*(?:nvidia |aws |azure |dgx )?)";
 
 }  // namespace
 
@@ -175,7 +175,7 @@ class OnePair {
     machine_.node = platform.nodes(0);
     const auto most = static_cast<uint32_t>(machine_.node.gpus_size());
     machine_.nodes =
-        number_in(text, R"((\d+) (?:nodes?|hosts?|servers?|machines?|instances?|vms?)\b)");
+        number_in(text, R"(\b(\d+) (?:nodes?|hosts?|servers?|machines?|instances?|vms?)\b)");
     const uint32_t times = number_in(text, kTimes + machine_.word + R"(\b)");
     if (machine_.nodes == 0 && machine_.whole) machine_.nodes = times;
     if (machine_.nodes == 0 && times > 0 && times <= most) machine_.nodes = 1;
