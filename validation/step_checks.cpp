@@ -140,8 +140,8 @@ void note_memory(const std::vector<HeldOutStep>& steps, Check& check) {
   const ErrorSummary held = summarise(reserved);
   check.assumptions.push_back(fmt::format(
       "reserved memory is stated in {} rows of jobs that are generated whole: median error {:.0f} "
-      "%, bias {:+.0f} % with {:.0f} % of it fragmented (GMLake, arXiv 2401.08156); what is "
-      "allocated is {:+.0f} % of it; not judged",
+      "%, bias {:+.0f} % with {:.0f} % of it fragmented (GMLake, arXiv 2401.08156); "
+      "allocated alone {:+.0f} %; not judged",
       reserved.size(), 100 * held.median, 100 * held.bias, 100 * kFragmented,
       100 * summarise(allocated).bias));
 }
