@@ -55,6 +55,8 @@ std::string command_of(const pb::PairModel& model, const pb::PairState& state) {
   std::string out =
       fmt::format("rehearse nccl explain --platform {} --nodes {} --collective {} --bytes {}",
                   model.platform(), model.nodes(), model.collective(), model.bytes());
+  if (model.gpus_per_node() > 0) out += fmt::format(" --gpus-per-node {}", model.gpus_per_node());
+  if (!state.nccl_version().empty()) out += " --nccl-version " + state.nccl_version();
   const std::map<std::string, std::string> env(state.env().begin(), state.env().end());
   for (const auto& [name, value] : env) out += fmt::format(" --env {}={}", name, value);
   return out;

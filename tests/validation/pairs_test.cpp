@@ -72,6 +72,19 @@ TEST_CASE("variables are read where they stand", "[validation][pairs]") {
   CHECK(model.after().env().at("NCCL_IB_QPS_PER_CONNECTION") == "4");
 }
 
+TEST_CASE("ports that are lost, slow or not used are read from the cause", "[validation][pairs]") {
+  PublishedPair one = pair();
+  one.hardware = "4 nodes x 8 H100, 8x400G NDR";
+  one.fault_class = "ports";
+  one.cause = "1 port now Ethernet and 3 ports trained to 100G";
+  auto before = read(one).before().set();
+  CHECK(before.at("nodes[*].nics[7-7].down") == "true");
+  CHECK(before.at("nodes[*].nics[4-6].bandwidth") == "100Gbps");
+  one.cause = "only four of eight NICs configured";
+  before = read(one).before().set();
+  CHECK(before.at("nodes[*].nics[1,3,5,7].down") == "true");
+}
+
 TEST_CASE("machines are read as people write them", "[validation][pairs]") {
   PublishedPair one = pair();
   const auto sized = [&](const char* hardware, const char* platform, uint32_t nodes,

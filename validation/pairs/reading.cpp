@@ -254,8 +254,23 @@ class OnePair {
   void degraded_ports(const std::string& text) {
     static const std::regex slow(
         R"((\d+) (?:ports?|nics?|rails?|links?) [a-z ]*?(?:(\d+) ?g(?:b|bps|bit)?\b|(down|dead|lost|missing|ethernet)))");
+    // "only one of two virtual NICs configured": the others are not used.
+    static const std::regex some(
+        R"(\b(one|1|two|2|four|4) of (?:the )?(two|2|four|4|eight|8) [a-z ]*?(?:ports?|nics?|hcas?|adapters?|rails?)\b)");
+    static const std::map<std::string, uint32_t> kNumbers = {
+        {"one", 1}, {"1", 1}, {"two", 2}, {"2", 2}, {"four", 4}, {"4", 4}, {"eight", 8}, {"8", 8}};
     auto left = static_cast<uint32_t>(machine_.node.nics_size());
     if (machine_.nodes < 2) return;
+    std::smatch part;
+    if (std::regex_search(text, part, some)) {
+      const uint32_t keep = kNumbers.at(part[1].str()), of = kNumbers.at(part[2].str());
+      if (keep < of && of == left) {
+        (*model_.mutable_before()
+              ->mutable_set())[fmt::format("nodes[*].nics[{}].down", taken_away(keep, of))] =
+            "true";
+        return;
+      }
+    }
     for (std::sregex_iterator at(text.begin(), text.end(), slow), end; at != end; ++at) {
       const uint32_t count = number_in((*at)[1].str(), R"((\d+))");
       if (count == 0 || count >= left) continue;
