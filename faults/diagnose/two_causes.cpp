@@ -8,7 +8,7 @@
 namespace rehearse::faults {
 namespace {
 
-constexpr size_t kFirstsTried = 3, kPairsSimulated = 4, kPairsFitted = 2, kPlacesOfSecond = 3;
+constexpr size_t kFirstsTried = 3, kPairsSimulated = 4, kPairsFitted = 2, kPlacesOfSecond = 1;
 // What the configuration shows goes before what nobody saw.
 constexpr double kShownBefore = 0.1;
 // Strengths that a second cause may have against the one it was tried with, as multiples of what it does.
