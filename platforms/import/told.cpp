@@ -36,14 +36,6 @@ GpuDrafts by_bus_id(const pb::Node& node, const NodeDraft& draft) {
   return out;
 }
 
-bool knows_any(const pb::Node& node, const NodeDraft& draft) {
-  return std::any_of(node.gpus().begin(), node.gpus().end(), [&](const pb::Gpu& gpu) {
-    return std::any_of(draft.gpus.begin(), draft.gpus.end(), [&](const GpuDraft& each) {
-      return lower_case(each.gpu.bus_id()) == lower_case(gpu.bus_id());
-    });
-  });
-}
-
 GpuDrafts by_order(const pb::Node& node, const NodeDraft& draft) {
   if (static_cast<int>(draft.gpus.size()) != node.gpus_size()) return {};
   GpuDrafts out;
@@ -128,7 +120,7 @@ Result<pb::Node> told_topology(const pb::Node& node, const ImportText& file, Fin
   RH_TRY(const std::vector<NodeDraft> drafts, read_topology(xml, findings));
   for (const NodeDraft& draft : drafts) {
     GpuDrafts gpus = by_bus_id(node, draft);
-    if (gpus.empty() && drafts.size() == 1 && !knows_any(node, draft)) {
+    if (gpus.empty() && drafts.size() == 1) {
       gpus = by_order(node, draft);
       if (!gpus.empty()) {
         findings.add("nccl-file", Severity::kInfo, file.name,

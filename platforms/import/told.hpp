@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node as NCCL takes it when a variable names a file: what the file says
-// stands in place of what NCCL would find itself. Pure functions; nothing is
-// opened here.
+// A node as NCCL takes it when a variable names a file: what the file says stands in place of what NCCL would find
+// itself. Pure functions; nothing is opened here.
 #pragma once
 
 #include "base/error.hpp"
@@ -11,13 +10,11 @@
 
 namespace rehearse::platforms {
 
-// NCCL_TOPO_FILE: processors, PCIe switches, NVLinks and where GPUs and
-// adapters hang (src/graph/xml.cc, src/graph/topo.cc). GPUs are found in the
-// file by bus id, or by their order where the file has as many and knows none
-// of the ids; adapters by name, and those that it does not list keep their
-// processor. A file that does not have all GPUs of the node changes nothing,
-// with a finding "nccl-file". kBadInput with line and column for one that NCCL
-// cannot read.
+// NCCL_TOPO_FILE: processors, PCIe switches, NVLinks and where GPUs and adapters hang (src/graph/xml.cc,
+// src/graph/topo.cc). GPUs are found in the file by bus id, or by their order where it has as many but not all ids
+// (those of a platform are often made up); adapters by name, and those that it does not list keep their processor. A
+// file with another number of GPUs changes nothing, with a finding "nccl-file". kBadInput with line and column for one
+// that NCCL cannot read.
 [[nodiscard]] Result<pb::Node> told_topology(const pb::Node& node, const ImportText& file,
                                              Findings& findings);
 
