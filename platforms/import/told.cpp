@@ -124,8 +124,7 @@ Result<pb::Node> told_topology(const pb::Node& node, const ImportText& file, Fin
       gpus = by_order(node, draft);
       if (!gpus.empty()) {
         findings.add("nccl-file", Severity::kInfo, file.name,
-                     "it knows none of the platform's bus ids; its GPUs are "
-                     "taken in order");
+                     "it does not know all bus ids of the platform; its GPUs are taken in order");
       }
     }
     if (gpus.empty()) continue;
