@@ -53,6 +53,28 @@ TEST_CASE("inspector records become columns", "[evidence][inspector]") {
   CHECK_FALSE(complaint_about(broken).empty());
 }
 
+TEST_CASE("Inspector's counts and records on several lines are read", "[evidence][inspector]") {
+  const std::string counts =
+      R"({"header":{"id":"0xec"},"metadata":{"inspector_output_format_version":"v4.1"},)"
+      R"("dump_stats":{"coll_dropped":3,"p2p_dropped":0,"coll_recorded":9}})";
+  const std::string spread = R"({
+  "header": {"id": "0xec", "rank": 1, "n_ranks": 2, "nnodes": 1},
+  "metadata": {"inspector_output_format_version": "v4.2"},
+  "coll_perf": {
+    "coll": "AllReduce", "coll_algo": "RING", "coll_proto": "LL", "coll_sn": 1,
+    "coll_msg_size_bytes": 4096, "coll_exec_time_us": 7
+  }
+}
+)";
+  const auto read = must_read(counts + "\n" + spread + samples::kInspector);
+  CHECK(read.format == "inspector");
+  CHECK(read.findings.count("inspector-line-unused") == 0);
+  CHECK(read.findings.count("inspector-records-dropped") == 3);
+  REQUIRE(read.evidence.size() == 1);
+  REQUIRE(read.evidence[0].inspector().bytes_size() == 3);
+  CHECK(read.evidence[0].inspector().bytes(0) == 4096);
+}
+
 TEST_CASE("lines of Inspector that cannot be used are counted", "[evidence][inspector]") {
   const auto read = must_read(samples::kInspector + "{\"header\": broken\n"s);
   CHECK(read.findings.count("inspector-line-unused") == 1);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -71,6 +72,34 @@ std::optional<Record> record_in(const dom::element& line) {
   return out;
 }
 
+// Records that the plugin's buffer had no room for, of the record that counts them.
+std::optional<uint64_t> dropped_in(const dom::element& line) {
+  dom::object counts;
+  if (line["dump_stats"].get(counts) != simdjson::SUCCESS) return std::nullopt;
+  uint64_t dropped = 0;
+  for (const auto& [key, value] : counts) {
+    uint64_t count = 0;
+    if (key.find("drop") == std::string_view::npos || value.get(count) != simdjson::SUCCESS)
+      continue;
+    dropped += std::min<uint64_t>(count, uint64_t{1} << 48);
+  }
+  return dropped;
+}
+
+// A record that stands on several lines, as pretty printers write it: up to the brace at the margin.
+Result<void> collect(LineReader& lines, std::string& record) {
+  std::string_view line;
+  while (record.size() < kMaxLine) {
+    RH_TRY(const bool more, lines.next(line));
+    if (!more) break;
+    record += line;
+    record += '\n';
+    if (line.starts_with("}")) break;
+  }
+  if (record.ends_with(",\n")) record.resize(record.size() - 2);
+  return {};
+}
+
 // Columns of one communicator and rank, with the names its columns point into.
 class Columns {
  public:
@@ -124,6 +153,8 @@ class Columns {
 bool sniff(std::string_view head) {
   const size_t start = head.find_first_not_of(" \t\r\n");
   if (start == std::string_view::npos || head[start] != '{') return false;
+  // The first record may be one that only counts (dump_stats, since v4.1).
+  if (head.find("\"inspector_output_format_version\"") != std::string_view::npos) return true;
   const std::string_view line = head.substr(start, head.find('\n', start) - start);
   return line.find("\"header\"") != std::string_view::npos &&
          (line.find("\"coll_perf\"") != std::string_view::npos ||
@@ -143,6 +174,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
     part.evidence.push_back(std::move(evidence));
   };
   std::string_view line;
+  std::string spread;
   while (true) {
     if (lines.number() % 65'536 == 0 && context.reporter.interrupted()) {
       return fail(Code::kInterrupted, "interrupted");
@@ -152,8 +184,23 @@ Result<FilePart> read(Source& source, ReadContext& context) {
     if (!more) return tl::unexpected(more.error());
     if (!*more) break;
     if (trimmed(line).empty()) continue;
+    if (line == "{") {
+      spread = "{\n";
+      auto whole = collect(lines, spread);
+      if (!whole && !(source.cut() && context.cut_files == CutFiles::kAccept)) {
+        return tl::unexpected(whole.error());
+      }
+      line = spread;
+    }
     dom::element document, header, metadata;
     const bool parsed = parser.parse(line.data(), line.size()).get(document) == simdjson::SUCCESS;
+    if (const auto dropped = parsed ? dropped_in(document) : std::nullopt) {
+      if (*dropped > 0) {
+        context.findings.add("inspector-records-dropped", Severity::kDataLoss, lines.where(),
+                             "the plugin had no room for them; dump more often", *dropped);
+      }
+      continue;
+    }
     const auto record = parsed ? record_in(document) : std::nullopt;
     if (!record || document["header"].get(header) != simdjson::SUCCESS ||
         document["metadata"].get(metadata) != simdjson::SUCCESS) {
