@@ -184,6 +184,10 @@ Result<Scenario> finish(pb::Scenario document, const fs::path& where, const Assi
   }
   RH_TRY(fs::path path, find_trace(document.trace(), where, 0, reporter));
   RH_TRY(traces::Trace trace, traces::read_rtrace(path, {}, reporter));
+  if (const auto clones = trace.header.cloned_from_size(); clones > 0) {
+    reporter.note(fmt::format("{} of {} ranks of {} are clones: how they differ is not known",
+                              clones, trace.ranks.size(), path.string()));
+  }
   Scenario scenario;
   scenario.document = std::move(document);
   scenario.trace = std::make_shared<const traces::Trace>(std::move(trace));

@@ -4,6 +4,7 @@
 
 #include "tests/traces/import_samples.hpp"
 #include "tests/traces/synth_sample.hpp"
+#include "traces/export/chakra.hpp"
 #include "traces/export/kineto.hpp"
 #include "traces/import/symmetric.hpp"
 #include "traces/inspect/inspection.hpp"
@@ -102,6 +103,32 @@ TEST_CASE("one rank per pipeline stage is enough for a whole job", "[import][sym
   REQUIRE(inspection);
   CHECK(inspection->findings.count("collective-type-mismatch") == 0);
   CHECK(inspection->findings.count("collective-member-missing") == 0);
+}
+
+TEST_CASE("clones that were exported are clones when they come back", "[import][symmetric]") {
+  Trace trace = part_of(job(4, 1, 1), {1});
+  Findings findings;
+  assume_symmetric(trace, 1, findings);
+  REQUIRE(trace.header.cloned_from_size() == 3);
+  for (const bool chakra : {false, true}) {
+    const samples::TempFolder folder;
+    for (const RankTrace& rank : trace.ranks) {
+      if (chakra) {
+        REQUIRE(write_chakra(rank, {trace.header, trace.communicators, trace.strings},
+                             folder.path(), Overwrite::kRefuse));
+      } else {
+        REQUIRE(write_kineto(rank, {trace.header, trace.communicators, trace.strings},
+                             folder.path(), Compression::kNone, Overwrite::kRefuse));
+      }
+    }
+    SilentReporter silent;
+    const auto back = import_files({folder.path()}, {}, silent);
+    REQUIRE(back);
+    CHECK(back->trace.ranks.size() == 4);
+    CHECK(back->trace.header.cloned_from_size() == 3);
+    CHECK(back->trace.header.cloned_from().at(0) == 1);
+    CHECK(back->findings.count("symmetric-assumed") == 3);
+  }
 }
 
 TEST_CASE("a stage that nobody recorded stays missing and is told", "[import][symmetric]") {

@@ -80,6 +80,10 @@ std::string ChakraFile::metadata() const {
   attribute(out, 2, "job", header.job());
   attribute(out, 2, "nccl_version", header.nccl_version());
   attribute(out, 2, "synthetic", kBool, header.synthetic() ? 1 : 0);
+  if (const auto source = header.cloned_from().find(rank_.rank);
+      source != header.cloned_from().end()) {
+    attribute(out, 2, "cloned_from", kUint64, source->second);
+  }
   attribute(out, 2, "host", rank_.host);
   attribute(out, 2, "gpu", kUint64, rank_.gpu);
   attribute(out, 2, "gpu_model", rank_.gpu_model);

@@ -77,6 +77,10 @@ void KinetoText::head() {
       "{{\"schemaVersion\": 1, \"synthetic\": {}, \"traceName\": {},\n",
       synthetic ? "true" : "false",
       json_string(synthetic ? "synthetic: " + context_.header.producer() : context_.header.job()));
+  if (const auto source = context_.header.cloned_from().find(rank_.rank);
+      source != context_.header.cloned_from().end()) {
+    print("\"clonedFrom\": {},\n", source->second);
+  }
   // Of the other GPUs only their number is known.
   std::string devices;
   for (uint32_t id = 0; id < std::max(rank_.visible_gpus, rank_.gpu + 1); ++id) {

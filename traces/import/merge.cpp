@@ -377,6 +377,9 @@ Result<void> merge(std::vector<FilePart> parts, const ImportOptions& options, Im
   std::vector<RankPart> ranks;
   for (Placed& p : placed) {
     communicators.adopt(p);
+    if (p.part.cloned_from) {
+      (*trace.header.mutable_cloned_from())[p.part.trace.rank] = *p.part.cloned_from;
+    }
     ranks.push_back(std::move(p.part));
   }
   match_calls(ranks, trace, findings);
@@ -387,6 +390,12 @@ Result<void> merge(std::vector<FilePart> parts, const ImportOptions& options, Im
     findings.add("ranks-missing", Severity::kWarning,
                  fmt::format("ranks {} of {} are here", format_ranks(present), world),
                  "import the files of the other ranks too", world - present.size());
+  }
+  if (const auto clones = static_cast<uint64_t>(trace.header.cloned_from_size()); clones > 0) {
+    findings.add("symmetric-assumed", Severity::kWarning,
+                 fmt::format("{} of {} ranks are clones, the files say", clones, world),
+                 "they were made with --assume-symmetric and exported; nobody recorded them",
+                 clones);
   }
   if (options.clocks == ClockAlignment::kAlign) align_clocks(trace, findings);
   find_steps(trace, findings);

@@ -35,6 +35,8 @@ struct RankPart {
   RankTrace trace;
   // False when the file does not tell its rank: trace.rank is then chosen by the merge.
   bool rank_known = true;
+  // The file says that nobody recorded this rank: it is a clone of that one (--assume-symmetric).
+  std::optional<RankId> cloned_from;
   // Another file may tell what this rank did before or after (rotated timelines): both are kept.
   bool may_continue = false;
   // A communicator without members stands for all ranks of the job.

@@ -247,6 +247,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
     }
   }
   contents.rank.rank_known = rank.has_value();
+  contents.rank.cloned_from = number_of(metadata, "cloned_from");
   contents.rank.trace.rank = rank.value_or(0);
   if (part.world_size && rank && *part.world_size <= *rank) part.world_size = *rank + 1;
   part.ranks.push_back(std::move(contents.rank));

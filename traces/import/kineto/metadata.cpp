@@ -91,6 +91,10 @@ Metadata parse_metadata(std::string_view members, const std::string& where, Find
   }
   bool synthetic = false;
   out.synthetic = root["synthetic"].get(synthetic) == simdjson::SUCCESS && synthetic;
+  if (const auto source = integer(root, "clonedFrom");
+      source && *source >= 0 && static_cast<uint64_t>(*source) < kMostRanks) {
+    out.cloned_from = static_cast<RankId>(*source);
+  }
   out.host = text(root, "host_name");
   out.devices = devices_of(root);
   dom::element info;

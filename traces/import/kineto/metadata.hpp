@@ -32,6 +32,7 @@ struct Metadata {
   std::vector<Device> devices;
   Nanos base = 0;          // added to every time
   bool synthetic = false;  // the file says that nothing in it was measured
+  std::optional<RankId> cloned_from;
 };
 
 // `members` is a JSON object; what is there in a wrong type is a finding at `where` and left out.

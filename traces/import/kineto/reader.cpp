@@ -112,6 +112,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
     ranks[i].rank_known =
         (metadata.rank || by_name) && rank_of_gpu(process, ranks.size(), i, trace.rank);
     trace.host = metadata.host;
+    ranks[i].cloned_from = metadata.cloned_from;
   }
   if (RankId last = 0;
       metadata.world_size && *metadata.world_size > 0 &&
