@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+
+#include "base/document.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -82,6 +85,20 @@ class PairFit {
   Laboratory& laboratory_;
 };
 
+// The job with a cause in its configuration: what that sets is no hint at where another one may be.
+Result<pb::Scenario> configured_with(const pb::Scenario& healthy, const FaultUse& use) {
+  pb::Scenario out = healthy;
+  RH_TRY(const std::vector<pb::Patch> patches, patches_of(use, healthy));
+  for (const pb::Patch& patch : patches) {
+    const std::map<std::string, std::string> assignments(patch.set().begin(), patch.set().end());
+    for (const auto& [path, value] : assignments) {
+      if (!path.starts_with("launch.")) continue;
+      if (auto set = set_path(out, path, value); !set) return tl::unexpected(set.error());
+    }
+  }
+  return out;
+}
+
 // Faults that could have made what the first one leaves, the likeliest sum first, one place of each fault.
 Result<std::vector<Guess>> guesses_for(const Clues& clues, const Alone& first,
                                        const std::vector<Candidate>& seconds,
@@ -144,10 +161,11 @@ Result<std::optional<TwoCauses>> find_two_causes(const Clues& clues,
   std::optional<TwoCauses> best;
   for (const Alone& first : firsts.first(std::min(firsts.size(), kFirstsTried))) {
     const Changes left = left_by(clues.changes, first.trial.changes);
+    RH_TRY(const pb::Scenario with_first, configured_with(clues.healthy, first.trial.use));
     const Clues rest{.outcome = clues.outcome,
                      .changes = left,
                      .symptom = clues.symptom,
-                     .healthy = clues.healthy,
+                     .healthy = with_first,
                      .configured = clues.configured,
                      .pace = clues.pace,
                      .any_symptom = true,

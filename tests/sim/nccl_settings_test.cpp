@@ -106,12 +106,18 @@ TEST_CASE("a protocol list decides what runs", "[nccl][settings]") {
   }
 }
 
-TEST_CASE("numbers that do not parse keep the default and leave a note", "[nccl][settings]") {
-  const Settings s = settings_of({{"NCCL_BUFFSIZE", "4M"}, {"NCCL_PAT_ENABLE", "-2"}});
-  CHECK(s.buffer_bytes[2] == 4194304);
+TEST_CASE("what follows a number is passed over, with a note", "[nccl][settings]") {
+  const Settings s = settings_of({{"NCCL_BUFFSIZE", "8388608 bytes"}, {"NCCL_PAT_ENABLE", "-2"}});
+  CHECK(s.buffer_bytes[2] == 8388608);
   CHECK(s.pat_enable == 2);
   REQUIRE(s.notes.size() == 1);
-  CHECK(s.notes[0].find("NCCL_BUFFSIZE=4M") != std::string::npos);
+  CHECK(s.notes[0].find("NCCL_BUFFSIZE=8388608 bytes") != std::string::npos);
+  // So a size with a unit is a size of a few bytes.
+  CHECK(error_of({{"NCCL_BUFFSIZE", "4M"}}).where == "NCCL_BUFFSIZE");
+}
+
+TEST_CASE("numbers that are out of range keep the default", "[nccl][settings]") {
+  CHECK(settings_of({{"NCCL_BUFFSIZE", "99999999999999999999"}}).buffer_bytes[2] == 4194304);
 }
 
 TEST_CASE("sizes NCCL cannot work with are refused", "[nccl][settings]") {
