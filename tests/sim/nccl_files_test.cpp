@@ -76,15 +76,15 @@ TEST_CASE("a topology file without NVLinks keeps NCCL from them", "[sim][variabl
   };
   // A file that no variable names changes nothing.
   CHECK(transport({}, topology(4)) == "P2P/NVL");
-  // Across processors: too far for peer to peer.
-  CHECK(transport({{"NCCL_TOPO_FILE", "/topo.xml", {}}}, topology(4)) == "SHM");
+  // Every GPU still has neighbours below its switch.
+  CHECK(transport({{"NCCL_TOPO_FILE", "/topo.xml", {}}}, topology(4)) == "P2P/PCIe");
   // Where NVIDIA's daemon puts its file NCCL looks by itself.
   const auto bed = testbed("dgx-a100", {},
                            {file_of("/var/run/nvidia-topologyd/virtualTopology.xml", topology(4))});
   REQUIRE(bed);
   const auto world = (*bed)->world();
   REQUIRE(world);
-  CHECK(world->transport() == "SHM");
+  CHECK(world->transport() == "P2P/PCIe");
   CHECK(world->offered() == "P2P/NVL");
 }
 
