@@ -337,7 +337,7 @@ void Communication::attach(RankPart& part, const Metadata& metadata,
             "the trace does not tell what these send/receive kernels do; add the execution "
             "trace of the same rank");
       } else if (!by_name) {
-        findings.add("collective-unknown", Severity::kWarning, where + ": " + name,
+        findings.add("collective-unknown", Severity::kWarning, fmt::format("{}: {}", where, name),
                      "taken as all-reduce; add the execution trace of the same rank");
       }
     }
