@@ -12,36 +12,13 @@ namespace rehearse::cli {
 namespace {
 using Json = nlohmann::ordered_json;
 
-const char* link_kind(platforms::LinkKind kind) {
-  using platforms::LinkKind;
-  switch (kind) {
-    case LinkKind::kNvlink:
-      return "nvlink";
-    case LinkKind::kPcie:
-      return "pcie";
-    case LinkKind::kHost:
-      return "host";
-    case LinkKind::kC2c:
-      return "c2c";
-    case LinkKind::kNic:
-      return "nic";
-    case LinkKind::kSwitch:
-      return "switch";
-    case LinkKind::kInterface:
-      return "interface";
-    case LinkKind::kStorage:
-      return "storage";
-  }
-  return "";
-}
-
 Result<Json> links_of(const pb::Platform& platform) {
   RH_TRY(const platforms::Links links, platforms::Links::build(platform));
   Json rows = Json::array();
   for (platforms::LinkId id = 0; id < links.size(); ++id) {
     const platforms::Link& link = links[id];
     Json row = {{"name", link.name},
-                {"kind", link_kind(link.kind)},
+                {"kind", platforms::name_of(link.kind)},
                 {"bandwidth", link.capacity},
                 {"latency_ns", link.latency},
                 {"down", link.down}};
