@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every real description of a machine imports to a platform that expands and has links.
 #include <algorithm>
-#include <iostream>
 
 #include "tests/platforms/import_for_tests.hpp"
+#include "tests/skip.hpp"
 
 namespace rehearse::import_data_test {
 using namespace rehearse;
@@ -28,14 +28,11 @@ std::vector<std::filesystem::path> files_below(const std::filesystem::path& fold
 }  // namespace
 
 TEST_CASE("every real topology, graph and nvidia-smi table imports", "[platforms][import][data]") {
-  const auto data = real_data();
-  if (!data) {
-    std::cout << "skipped: no real topologies (REHEARSE_DATA)\n";
-    return;
-  }
+  const auto topology_files = rehearse::tests::real_data("nccl/topology");
+  if (!topology_files) return;
   const Machines& from = machines();
   size_t topologies = 0;
-  for (const auto& file : files_below(*data / "nccl/topology")) {
+  for (const auto& file : files_below(*topology_files)) {
     const ImportText text = text_of(file);
     INFO(file);
     const ImportFormat format = format_of(text.text);

@@ -11,7 +11,6 @@
 #include "base/atomic_file.hpp"
 #include "platforms/import/import.hpp"
 #include "platforms/model/links.hpp"
-#include "tests/real_data.hpp"
 
 namespace rehearse::platforms::testing {
 
@@ -36,14 +35,6 @@ inline ImportText text_of(const std::filesystem::path& file) {
 
 inline ImportText corpus(const std::string& file) {
   return text_of(project() / "tests/corpus" / file);
-}
-
-// Folder of real files (REHEARSE_DATA, else ../shared/data), or nothing.
-inline std::optional<std::filesystem::path> real_data() {
-  const std::filesystem::path folder = rehearse::tests::real_data();
-  std::error_code error;
-  if (!std::filesystem::is_directory(folder, error)) return std::nullopt;
-  return folder;
 }
 
 // The platform it means, with links.

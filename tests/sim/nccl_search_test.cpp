@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
-#include <iostream>
 #include <numeric>
 #include <set>
 
@@ -12,7 +11,7 @@
 #include "base/install.hpp"
 #include "platforms/import/import.hpp"
 #include "sim/nccl/search.hpp"
-#include "tests/real_data.hpp"
+#include "tests/skip.hpp"
 
 namespace rehearse::nccl_search_test {
 using namespace rehearse;
@@ -217,12 +216,10 @@ TEST_CASE("every machine of the catalogue gets rings over all its GPUs", "[nccl]
 
 TEST_CASE("the dumped topology of 4 RTX 4090 gives the graph NCCL 2.28.9 logged on them",
           "[nccl][search][data]") {
-  const std::filesystem::path data = rehearse::tests::real_data();
-  const auto text = read_file(data / "nccl/topology/xml/4xRTX4090_dump.xml", 1u << 20);
-  if (!text) {
-    std::cout << "skipped: no dumped topology (REHEARSE_DATA)\n";
-    return;
-  }
+  const auto file = rehearse::tests::real_data("nccl/topology/xml/4xRTX4090_dump.xml");
+  if (!file) return;
+  const auto text = read_file(*file, 1u << 20);
+  REQUIRE(text);
   const auto machines = platforms::Machines::load(catalogue());
   REQUIRE(machines);
   const auto imported = platforms::import_nccl_topology({"dump.xml", *text}, *machines, {});

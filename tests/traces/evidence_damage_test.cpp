@@ -2,9 +2,9 @@
 // Damaged evidence: cut at every 1 % and with single bits flipped, each file is read with findings
 // or refused with a reason; what is read can be stored.
 #include <fstream>
-#include <iostream>
 #include <sstream>
 
+#include "tests/skip.hpp"
 #include "tests/traces/evidence_samples.hpp"
 #include "tests/traces/import_samples.hpp"
 #include "traces/model/rtrace.hpp"
@@ -57,11 +57,8 @@ TEST_CASE("damaged evidence is read in part or refused", "[evidence][damage]") {
 }
 
 TEST_CASE("damaged real evidence is read in part or refused", "[evidence][damage][real]") {
-  const auto data = samples::real_data();
-  if (!data) {
-    std::cout << "skipped: no real evidence (REHEARSE_DATA)\n";
-    return;
-  }
+  const auto data = rehearse::tests::real_data();
+  if (!data) return;
   for (const char* file :
        {"flight_recorder/gpu_error_1st/pickle/_dump_12",
         "flight_recorder/lock_gil_1st/json/rank09.json", "nccl/logs/h100_nvswitch_auto_algo.txt",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trace -> Chakra -> trace: every operation that Chakra can express comes back as it was.
 #include <catch2/catch.hpp>
-#include <iostream>
 #include <set>
 
+#include "tests/skip.hpp"
 #include "tests/traces/import_samples.hpp"
 #include "tests/traces/same_operations.hpp"
 #include "tests/traces/synth_sample.hpp"
@@ -71,11 +71,8 @@ TEST_CASE("generated traces come back from Chakra operation by operation", "[exp
 }
 
 TEST_CASE("real traces come back from Chakra operation by operation", "[export][chakra][real]") {
-  const auto data = samples::real_data();
-  if (!data) {
-    std::cout << "skipped: no real traces (REHEARSE_DATA)\n";
-    return;
-  }
+  const auto data = rehearse::tests::real_data();
+  if (!data) return;
   SilentReporter silent;
   for (const char* file :
        {"chakra/chakra.0.schema_1.0.1.et", "chakra/chakra.0.schema_1.1.0.et",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real files that are one job, and what is left of one that was cut.
 #include <catch2/catch.hpp>
-#include <iostream>
 
+#include "tests/skip.hpp"
 #include "tests/traces/import_samples.hpp"
 
 namespace rehearse::import_real_test {
@@ -11,11 +11,8 @@ using namespace rehearse::traces;
 
 TEST_CASE("eight ranks of DLRM become eight collectives of eight ranks with sizes",
           "[import][real]") {
-  const auto data = samples::real_data();
-  if (!data) {
-    std::cout << "skipped: no real traces (REHEARSE_DATA)\n";
-    return;
-  }
+  const auto data = rehearse::tests::real_data();
+  if (!data) return;
   SilentReporter silent;
   const auto got = import_files({*data / "kineto/dlrm_8rank_v100"}, {}, silent);
   if (!got) FAIL(got.error().message());
@@ -53,11 +50,8 @@ TEST_CASE("eight ranks of DLRM become eight collectives of eight ranks with size
 
 TEST_CASE("a real trace cut at every hundredth is refused, or accepted and marked",
           "[import][real]") {
-  const auto data = samples::real_data();
-  if (!data) {
-    std::cout << "skipped: no real traces (REHEARSE_DATA)\n";
-    return;
-  }
+  const auto data = rehearse::tests::real_data();
+  if (!data) return;
   auto source = Source::open(*data / "kineto/critical_path/alexnet_trace.json.gz", {});
   REQUIRE(source);
   std::string text(1 << 20, '\0');

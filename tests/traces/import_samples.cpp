@@ -9,8 +9,6 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "tests/real_data.hpp"
-
 namespace rehearse::traces::samples {
 
 namespace fs = std::filesystem;
@@ -75,12 +73,6 @@ std::optional<size_t> find_op(const Imported& imported, const std::string& name,
 
 size_t count_of(const RankTrace& rank, OpKind kind) {
   return static_cast<size_t>(std::count(rank.ops.kind.begin(), rank.ops.kind.end(), kind));
-}
-
-std::optional<fs::path> real_data() {
-  fs::path folder = rehearse::tests::real_data();
-  if (!fs::is_directory(folder / "kineto")) return std::nullopt;
-  return folder;
 }
 
 }  // namespace rehearse::traces::samples

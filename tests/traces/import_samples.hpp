@@ -39,7 +39,4 @@ class TempFolder {
                                             size_t rank = 0);
 [[nodiscard]] size_t count_of(const RankTrace& rank, OpKind kind);
 
-// Folder of real traces (REHEARSE_DATA, else ../shared/data), or nothing.
-[[nodiscard]] std::optional<std::filesystem::path> real_data();
-
 }  // namespace rehearse::traces::samples

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <iostream>
 
 #include "base/random.hpp"
+#include "tests/skip.hpp"
 #include "tests/traces/import_samples.hpp"
 #include "tests/traces/synth_sample.hpp"
 #include "traces/export/kineto.hpp"
@@ -72,11 +72,8 @@ TEST_CASE("windows with nothing in common stay as they are", "[import][match]") 
 }
 
 TEST_CASE("two of 128 ranks that were sampled are no error", "[import][real]") {
-  const auto data = samples::real_data();
-  if (!data) {
-    std::cout << "skipped: no real traces (REHEARSE_DATA)\n";
-    return;
-  }
+  const auto data = rehearse::tests::real_data();
+  if (!data) return;
   SilentReporter silent;
   const auto got = import_files({*data / "kineto/recsys_sampled_2of128"}, {}, silent);
   REQUIRE(got);

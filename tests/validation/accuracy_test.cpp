@@ -3,11 +3,10 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
-#include <iostream>
 #include <sstream>
 
 #include "base/install.hpp"
-#include "tests/real_data.hpp"
+#include "tests/skip.hpp"
 #include "validation/accuracy_page.hpp"
 #include "validation/certainty/change_checks.hpp"
 #include "validation/suite.hpp"
@@ -16,13 +15,10 @@ namespace rehearse::validation::accuracy_test {
 
 TEST_CASE("docs/accuracy.md and the errors of changes are what validate finds",
           "[validation][suite]") {
-  const std::filesystem::path data = rehearse::tests::real_data();
-  if (!std::filesystem::exists(data / "nccl" / "nccl_tests.csv")) {
-    std::cout << "skipped: no real data (REHEARSE_DATA)\n";
-    return;
-  }
+  const auto data = rehearse::tests::real_data();
+  if (!data) return;
   SilentReporter reporter;
-  const auto checks = run_suite({data, {}}, reporter);
+  const auto checks = run_suite({*data, {}}, reporter);
   REQUIRE(checks);
   const auto page = shipped("docs/accuracy.md");
   REQUIRE(page);

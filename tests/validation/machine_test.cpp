@@ -10,7 +10,7 @@
 #include "platforms/model/catalogue.hpp"
 #include "sim/nccl/choice.hpp"
 #include "sim/nccl/testbed.hpp"
-#include "tests/real_data.hpp"
+#include "tests/skip.hpp"
 #include "traces/evidence/evidence.hpp"
 
 namespace rehearse::validation::machine_test {
@@ -198,14 +198,11 @@ TEST_CASE("costs without the size of their communicator are counted, not used",
 }
 
 TEST_CASE("tables that real logs print are those of the machine", "[validation][calibrate][data]") {
-  const auto file = tests::real_data() / "nccl/logs/h100_nvswitch_g4_auto.log";
-  if (!std::filesystem::exists(file)) {
-    WARN("skipped: the data folder is not there");
-    return;
-  }
+  const auto file = tests::real_data("nccl/logs/h100_nvswitch_g4_auto.log");
+  if (!file) return;
   Findings findings;
   SilentReporter silent;
-  const auto evidence = traces::read_evidence(file, findings, silent);
+  const auto evidence = traces::read_evidence(*file, findings, silent);
   REQUIRE(evidence);
   std::vector<RecordedCosts> costs;
   size_t unplaced = 0;

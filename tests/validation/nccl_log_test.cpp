@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <iostream>
 
 #include "base/install.hpp"
 #include "platforms/model/catalogue.hpp"
-#include "tests/real_data.hpp"
+#include "tests/skip.hpp"
 #include "traces/evidence/evidence.hpp"
 
 namespace rehearse::nccl_log_test {
@@ -132,16 +131,13 @@ TEST_CASE("a log that does not fit the platform is refused", "[validation]") {
 }
 
 TEST_CASE("real logs are compared on their machines", "[validation][real]") {
-  const std::filesystem::path data = rehearse::tests::real_data();
-  if (!std::filesystem::is_directory(data / "nccl/logs")) {
-    std::cout << "skipped: no NCCL logs (REHEARSE_DATA)\n";
-    return;
-  }
+  const auto logs = rehearse::tests::real_data("nccl/logs");
+  if (!logs) return;
   for (const char* gpus : {"g2", "g4", "g6"}) {
     for (const char* algorithm : {"Ring", "NVLS", "auto"}) {
       const std::string name = std::string("h100_nvswitch_") + gpus + "_" + algorithm + ".log";
       INFO(name);
-      const LogReport report = report_of(logs_of(data / "nccl/logs" / name).at(0), "hgx-h100");
+      const LogReport report = report_of(logs_of(*logs / name).at(0), "hgx-h100");
       CHECK(report.communicators == 1);
       CHECK(report.checks[0].mismatches == 0);  // channels
       CHECK(report.checks[1].mismatches == 0);  // transports

@@ -4,20 +4,15 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
-#include <iostream>
 
-#include "tests/real_data.hpp"
+#include "tests/skip.hpp"
 #include "traces/import/import.hpp"
 
 namespace rehearse::replay_check_test {
 using namespace rehearse;
 using namespace rehearse::validation;
 
-namespace {
-
-std::filesystem::path data() { return rehearse::tests::real_data(); }
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("a generated job is compared rank by rank and call by call", "[validation][replay]") {
   SilentReporter silent;
@@ -38,13 +33,10 @@ TEST_CASE("a generated job is compared rank by rank and call by call", "[validat
 
 TEST_CASE("the recorded 8-rank job is replayed closer than a sum of kernels",
           "[validation][replay]") {
-  const std::filesystem::path folder = data() / "kineto/dlrm_8rank_v100";
-  if (!std::filesystem::exists(folder)) {
-    std::cout << "skipped: no real traces (REHEARSE_DATA)\n";
-    return;
-  }
+  const auto folder = rehearse::tests::real_data("kineto/dlrm_8rank_v100");
+  if (!folder) return;
   SilentReporter silent;
-  auto imported = traces::import_files({folder / "kineto", folder / "et"}, {}, silent);
+  auto imported = traces::import_files({*folder / "kineto", *folder / "et"}, {}, silent);
   if (!imported) FAIL(imported.error().message());
   const auto scenario = sim::scenario_of(
       std::make_shared<const traces::Trace>(std::move(imported->trace)), "dlrm_8rank_v100");

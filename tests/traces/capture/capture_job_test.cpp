@@ -2,6 +2,7 @@
 // From CUPTI's buffers, NVTX and NCCL's plugin to an imported trace, with stand-ins for what needs a GPU.
 #include <catch2/catch.hpp>
 
+#include "tests/skip.hpp"
 #include "tests/traces/capture/recording.hpp"
 
 namespace rehearse::capture_job_test {
@@ -109,7 +110,7 @@ TEST_CASE("a libcupti that is not there costs its records and one line", "[captu
 
 TEST_CASE("the real libcupti without a driver costs its records and one line", "[capture][cuda]") {
   if (std::string_view(REAL_CUPTI).empty()) {
-    WARN("skipped: no libcupti was found when this was built");
+    rehearse::tests::skip("no libcupti was found when this was built");
     return;
   }
   Recording recording;
@@ -122,7 +123,7 @@ TEST_CASE("the real libcupti without a driver costs its records and one line", "
 
 TEST_CASE("ranges of the real NCCL carry bytes, operator, root and peer", "[capture][cuda]") {
   if (std::string_view(REAL_NCCL).empty()) {
-    WARN("skipped: no libnccl was found when this was built");
+    rehearse::tests::skip("no libnccl was found when this was built");
     return;
   }
   Recording recording;

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "tests/skip.hpp"
 #include "tests/traces/capture/recording.hpp"
 
 namespace rehearse::capture_survival_test {
@@ -76,7 +77,7 @@ TEST_CASE("a disk that fills up costs records and one line", "[capture]") {
   const fs::path small = recording.temporary.path / "small";
   const Mounted disk(small, 0, "size=256k");
   if (!disk.ok) {
-    WARN("skipped: this test may not mount a small tmpfs");
+    rehearse::tests::skip("this test may not mount a small tmpfs");
     return;
   }
   const Run run =
@@ -107,7 +108,7 @@ TEST_CASE("a folder that cannot be written costs the recording and one line", "[
   if (!disk.ok) {
     fs::permissions(folder, fs::perms::owner_read | fs::perms::owner_exec);
     if (::geteuid() == 0) {
-      WARN("skipped: this test may neither mount a read-only tmpfs nor be refused by one");
+      rehearse::tests::skip("this test may neither mount a read-only tmpfs nor be refused by one");
       return;
     }
   }
