@@ -306,6 +306,44 @@ TEST_CASE("kernels of NCCL are known by every spelling of their names", "[import
   }
 }
 
+TEST_CASE("every category that Kineto writes is known", "[import][kineto]") {
+  std::string events = kKernel;
+  const auto add = [&](const char* category) {
+    events +=
+        std::string(R"js(,{"ph": "X", "cat": ")js") + category +
+        R"js(", "name": "x", "pid": 1, "tid": 1, "ts": 5, "dur": 3, "args": {"correlation": 3}})js";
+  };
+  for (const char* runtime : {"xpu_driver", "privateuse1_driver", "hpu_op", "glow_runtime"}) {
+    add(runtime);
+  }
+  for (const char* record : {"cuda_event", "xpu_sync"}) add(record);
+  for (const char* counter : {"mtia_insight", "mtia_counters", "xpu_scope_profiler"}) add(counter);
+  add("external_correlation");
+  const auto got = import_text(document(events));
+  REQUIRE(got);
+  CHECK(got->findings.count("unknown-category") == 0);
+  CHECK(got->findings.count("event-records") == 2);
+  CHECK(got->findings.count("profiler-ranges") == 3);
+  CHECK(got->trace.ranks[0].ops.size() == 5);
+}
+
+TEST_CASE("profiles of before Kineto tell host and GPU by the name of the process",
+          "[import][kineto]") {
+  const auto got = import_text(
+      R"js([{"name": "aten::mm", "ph": "X", "ts": 10.5, "dur": 30.0, "tid": 1, "pid": "CPU functions", "args": {}},
+{"name": "aten::mm", "ph": "s", "ts": 10.5, "tid": 1, "pid": "CPU functions", "id": 0, "cat": "cpu_to_cuda", "args": {}},
+{"name": "gemm", "ph": "f", "ts": 20.0, "tid": 0, "pid": "CUDA functions", "id": 0, "cat": "cpu_to_cuda", "args": {}},
+{"name": "gemm", "ph": "X", "ts": 20.0, "dur": 5.5, "tid": 0, "pid": "CUDA functions", "args": {}},
+{"name": "aten::add", "ph": "X", "ts": 50, "dur": 3, "tid": " node_id:1, thread_id:2 ", "pid": "CPU functions", "args": {}}])js");
+  REQUIRE(got);
+  const RankTrace& rank = got->trace.ranks.at(0);
+  CHECK(samples::count_of(rank, OpKind::kHost) == 2);
+  CHECK(samples::count_of(rank, OpKind::kKernel) == 1);
+  CHECK(rank.ops.duration[*find_op(*got, "gemm")] == 5'500);
+  CHECK(got->findings.count("profile-without-kineto") == 3);
+  CHECK(got->findings.count("event-without-category") == 0);
+}
+
 TEST_CASE("operations written as a begin and an end are said to be lost", "[import][kineto]") {
   const auto got = import_text(document(
       std::string(kKernel) +

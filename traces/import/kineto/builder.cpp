@@ -174,7 +174,10 @@ void Builder::add(const Event& e, const Element& element) {
                   "not kept: they repeat host annotations over GPU work");
     case Category::kRange:
       return note("profiler-ranges", Severity::kInfo, element,
-                  "counter ranges of the CUPTI range profiler are not operations");
+                  "counters and ranges of hardware profilers are not operations");
+    case Category::kEventRecord:
+      return note("event-records", Severity::kInfo, element,
+                  "not kept: the host calls that record events and wait for them tell the same");
     case Category::kSpan:
       return;
     case Category::kNone:
@@ -199,6 +202,7 @@ void Builder::instant(const Event& e, const Element& element) {
                           "events of categories that are not known are left out");
     return;
   }
+  if (e.phase == 'X' && before_kineto(e, element)) return;
   if (e.phase == 'X') {
     return note("event-without-category", Severity::kDataLoss, element,
                 "events that do not tell what they are, are left out");
@@ -214,6 +218,25 @@ void Builder::instant(const Event& e, const Element& element) {
   }
   note("unused-phase", Severity::kInfo, element,
        "only complete events (ph X), memory marks and metadata are used");
+}
+
+// torch.autograd.profiler without Kineto tells host and GPU apart by the process only; the thread of a kernel is its GPU.
+bool Builder::before_kineto(const Event& e, const Element& element) {
+  const bool host_side =
+      e.pid.starts_with("\"CPU functions\"") || e.pid.starts_with("\"CPU Functions\"");
+  if (!host_side && !e.pid.starts_with("\"CUDA functions\"")) return false;
+  note("profile-without-kineto", Severity::kWarning, element,
+       "streams, launches and sizes are not recorded; profile with torch.profiler");
+  if (host_side) {
+    host(e, element, OpKind::kHost);
+    return true;
+  }
+  Event kernel = e;
+  kernel.category = Category::kKernel;
+  kernel.device = id_of(e.tid);
+  kernel.stream = 0;
+  gpu(kernel, element);
+  return true;
 }
 
 void Builder::gpu(const Event& e, const Element& element) {

@@ -50,6 +50,7 @@ class Builder {
   void memory(const Event& e, const Element& element);
   void label(const Event& e);
   void instant(const Event& e, const Element& element);
+  bool before_kineto(const Event& e, const Element& element);
   void flush_repeats();
   [[nodiscard]] std::vector<int64_t> correlations_to_keep() const;
   void join_launches();

@@ -11,7 +11,7 @@ struct CategoryName {
   Category category;
 };
 // By how often they occur.
-constexpr std::array<CategoryName, 30> kCategories = {{
+constexpr std::array<CategoryName, 42> kCategories = {{
     {"cpu_op", Category::kHostOp},
     {"cuda_runtime", Category::kRuntime},
     {"ac2g", Category::kFlow},
@@ -42,6 +42,18 @@ constexpr std::array<CategoryName, 30> kCategories = {{
     {"privateuse1_runtime", Category::kRuntime},
     {"mtia_ccp_events", Category::kKernel},
     {"forward_backward", Category::kFlow},
+    {"xpu_driver", Category::kRuntime},
+    {"privateuse1_driver", Category::kRuntime},
+    {"hpu_op", Category::kRuntime},
+    {"glow_runtime", Category::kRuntime},
+    {"mtia_workloadd", Category::kRuntime},
+    {"external_correlation", Category::kFlow},
+    {"cuda_event", Category::kEventRecord},
+    {"xpu_sync", Category::kEventRecord},
+    {"mtia_insight", Category::kRange},
+    {"mtia_counters", Category::kRange},
+    {"gpu_pm_counter", Category::kRange},
+    {"xpu_scope_profiler", Category::kRange},
 }};
 
 bool same(std::string_view text, std::string_view lower) {

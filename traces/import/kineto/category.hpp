@@ -22,10 +22,11 @@ enum class Category : uint8_t {
   kRuntime,   // cuda_runtime, cuda_driver, Runtime and those of other vendors
   kCudaSync,  // cuda_sync: what a synchronising call waited for
   kOverhead,  // the profiler's own
-  kRange,     // cuda_profiler_range
-  kInstant,   // cpu_instant_event
-  kSpan,      // Trace: extent of the recording
-  kFlow,      // ac2g, async, fwdbwd, ...
+  kRange,     // cuda_profiler_range and counters of other vendors
+  kEventRecord,  // cuda_event, xpu_sync: the device's side of a call that records or waits for an event
+  kInstant,      // cpu_instant_event
+  kSpan,         // Trace: extent of the recording
+  kFlow,         // ac2g, async, fwdbwd, ...
   kUnknown,
 };
 // Without regard to case.
