@@ -105,6 +105,14 @@ TEST_CASE("connections of every transport are read", "[evidence][nccl-log]") {
   CHECK(net->network() == "IBext");
   CHECK(net->nic() == 3);
   CHECK(net->gpu_direct());
+  const auto shared = connection_in("Channel 00 : 2[89000] -> 3[b2000] via direct shared memory");
+  REQUIRE(shared);
+  CHECK(shared->transport() == "SHM");
+  const auto ring = connection_in("Ring 01 : 7 -> 8 [receive] via NET/AWS Libfabric/0");
+  REQUIRE(ring);
+  CHECK(ring->network() == "AWS Libfabric");
+  CHECK(ring->nic() == 0);
+  CHECK_FALSE(connection_in("Ring 01 : 7 -> 8 -> 9"));
   CHECK_FALSE(connection_in("Channel 00 : 3[4] -> 2[3] via SHM/direct/dirston"));
   CHECK_FALSE(connection_in("Channel 00/24 : 0 1 2 3"));
   CHECK_FALSE(connection_in("Channel 00/0 : -1[0] -> 1[1] via P2P/IPC"));
@@ -189,6 +197,38 @@ TEST_CASE("what launchers of many kinds put before lines does not hide them", "[
   }
 }
 
+TEST_CASE("what Ray writes behind and between is no part of a message", "[evidence][nccl-log]") {
+  const std::string before = "\x1b[36m(RayWorkerWrapper pid=539, ip=10.0.0.7)\x1b[0m ";
+  const std::string behind =
+      "\x1b[32m [repeated 15x across cluster] (Ray deduplicates logs by default.)\x1b[0m\n";
+  std::string text;
+  for (const char* line :
+       {"NCCL_P2P_LEVEL set by environment to NVL", "Using network AWS Libfabric",
+        "comm 0x5 rank 0 nranks 2 cudaDev 0 busId 1 commId 0x9 - Init START",
+        "Channel 00/02 :    0   1", "Channel 00/0 : 0[0] -> 1[1] via P2P/IPC",
+        "Channel 00/0 : 0["}) {
+    text += before + "vllm-0:539:539 [0] NCCL INFO " + line + behind;
+  }
+  const pb::NcclLog log = log_of(must_read(text));
+  REQUIRE(log.processes_size() == 1);
+  CHECK(log.processes(0).network() == "AWS Libfabric");
+  CHECK(log.processes(0).environment().at("NCCL_P2P_LEVEL") == "NVL");
+  REQUIRE(log.communicators_size() == 1);
+  CHECK(log.communicators(0).rings_size() == 1);
+  REQUIRE(log.communicators(0).connections_size() == 1);
+  CHECK(log.communicators(0).connections(0).via() == "P2P/IPC");
+  CHECK(log.unused_lines() == 1);
+}
+
+TEST_CASE("rings of before 2.5 do not tell how many there are", "[evidence][nccl-log]") {
+  const auto ring = nccl_log::ring_in("Channel 01 :    0   1   3   2");
+  REQUIRE(ring);
+  CHECK(ring->first.channel() == 1);
+  CHECK(ring->first.ranks_size() == 4);
+  CHECK(ring->second == 2);
+  CHECK_FALSE(nccl_log::ring_in("Channel 01 : 0[90] -> 2[a0] via P2P/IPC"));
+}
+
 TEST_CASE("AMD's library names the communicator at the end of its lines", "[evidence][nccl-log]") {
   const char* text =
       R"(a:1:9 [0] NCCL INFO comm 0x5 rank 0 nranks 2 cudaDev 0 busId c1000 commId 0x77 - Init START
@@ -242,14 +282,16 @@ TEST_CASE("hosts that were blotted out are hosts", "[evidence][nccl-log]") {
       R"(<my_node>:919:1150 [0] NCCL INFO NET/IB : No device found.
 <my_node>:919:1150 [0] NCCL INFO comm 0x5 rank 8 nranks 16 cudaDev 0 busId 1 commId 0x9 - Init START
 *****:926:1151 [7] NCCL INFO comm 0x6 rank 15 nranks 16 cudaDev 7 busId 2 commId 0x9 - Init START
+[pod-name]:5310:5310 [1] NCCL INFO comm 0x7 rank 9 nranks 16 cudaDev 1 busId 3 commId 0x9 - Init START
 )";
   const pb::NcclLog log = log_of(must_read(text));
-  REQUIRE(log.processes_size() == 2);
+  REQUIRE(log.processes_size() == 3);
+  CHECK(log.processes(2).host() == "[pod-name]");
   CHECK(log.processes(0).host() == "<my_node>");
   CHECK(log.processes(0).ib_no_device());
   CHECK(log.processes(1).host() == "*****");
   REQUIRE(log.communicators_size() == 1);
-  CHECK(log.communicators(0).ranks_size() == 2);
+  CHECK(log.communicators(0).ranks_size() == 3);
 }
 
 TEST_CASE("trees with their way down are read by their way up", "[evidence][nccl-log]") {

@@ -168,9 +168,10 @@ std::optional<std::pair<pb::NcclRing, uint32_t>> ring_in(std::string_view text) 
   Scan scan(text);
   if (!scan.literal("Channel ")) return std::nullopt;
   const auto channel = scan.natural();
-  if (!channel || !scan.literal("/")) return std::nullopt;
-  const auto channels = scan.natural();
-  if (!channels || *channel > 1024 || *channels > 1024 || !scan.literal(":")) return std::nullopt;
+  if (!channel || *channel > 1024) return std::nullopt;
+  // Before 2.5 the number of channels does not stand there.
+  const auto channels = scan.literal("/") ? scan.natural() : std::optional(*channel + 1);
+  if (!channels || *channels > 1024 || !scan.literal(":")) return std::nullopt;
   pb::NcclRing ring;
   ring.set_channel(static_cast<uint32_t>(*channel));
   while (!scan.at_end()) {
@@ -261,7 +262,8 @@ std::optional<pb::NcclTreeHop> tree_in(std::string_view text) {
 
 std::optional<pb::NcclConnection> connection_in(std::string_view text) {
   Scan scan(text);
-  if (!scan.literal("Channel ")) return std::nullopt;
+  // Before 2.7 a connection is one of a ring.
+  if (!scan.literal("Channel ") && !scan.literal("Ring ")) return std::nullopt;
   const auto channel = scan.natural();
   if (!channel || *channel > 1024) return std::nullopt;
   pb::NcclConnection out;
@@ -282,7 +284,9 @@ std::optional<pb::NcclConnection> connection_in(std::string_view text) {
   if (!scan.literal("via ")) return std::nullopt;
   const std::string_view via = trimmed(scan.rest());
   const size_t slash = via.find('/');
-  const std::string_view kind = via.substr(0, slash);
+  // Up to 2.12 SHM has no name.
+  const bool unnamed_shm = via == "direct shared memory";
+  const std::string_view kind = unnamed_shm ? "SHM" : via.substr(0, slash);
   for (const std::string_view known : {"P2P", "SHM", "NET", "COLLNET", "NVLS"}) {
     if (kind == known) out.set_transport(std::string(known));
   }

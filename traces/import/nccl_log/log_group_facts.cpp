@@ -84,7 +84,9 @@ bool LogBuilder::process_fact(std::string_view text, uint32_t index) {
     return true;
   }
   if (scan.literal("Using network ")) {
-    process.set_network(std::string(scan.word().value_or("")));
+    std::string network(scan.word().value_or(""));
+    if (network == "AWS" && scan.literal("Libfabric")) network += " Libfabric";
+    process.set_network(std::move(network));
     return true;
   }
   if (text.starts_with("NET/") && gpu_direct_fact(text, process)) return true;

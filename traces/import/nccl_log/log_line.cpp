@@ -86,12 +86,13 @@ std::string_view host_in(std::string_view run, const Hosts& hosts) {
   return run;
 }
 
-// "<my-node>": people put words in angle brackets where their hosts were.
+// "<my-node>", "[my-node]": people put words in brackets where their hosts were.
 std::string_view placeholder(Backwards& back) {
   const std::string_view rest = back.rest();
-  const size_t open = rest.rfind('<');
-  if (!rest.ends_with('>') || open == std::string_view::npos || rest.size() - open < 3 ||
-      rest.find_first_of(" \t", open) != std::string_view::npos) {
+  const bool angle = rest.ends_with('>');
+  const size_t open = rest.rfind(angle ? '<' : '[');
+  if ((!angle && !rest.ends_with(']')) || open == std::string_view::npos ||
+      rest.size() - open < 3 || rest.find_first_of(" \t", open) != std::string_view::npos) {
     return {};
   }
   Backwards taken(rest.substr(0, open));
@@ -183,7 +184,30 @@ size_t timestamp_length(std::string_view line) {
   return blank == std::string_view::npos || blank > 40 ? 0 : blank + 1;
 }
 
+// Ray prints a line that came many times once, and says so behind it.
+std::string_view without_repeats(std::string_view text) {
+  constexpr std::string_view kRepeated = " [repeated ";
+  const size_t at = text.find(kRepeated);
+  if (at == std::string_view::npos) return text;
+  Scan scan(text.substr(at + kRepeated.size()));
+  return scan.natural() && scan.literal("x across cluster]") ? text.substr(0, at) : text;
+}
+
 }  // namespace
+
+std::string without_colors(std::string_view line) {
+  std::string out;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] != '\x1b' || i + 1 >= line.size() || line[i + 1] != '[') {
+      out += line[i];
+      continue;
+    }
+    // Digits and semicolons, then a letter.
+    const size_t end = line.find_first_not_of("0123456789;", i + 2);
+    i = end == std::string_view::npos ? line.size() : end;
+  }
+  return out;
+}
 
 std::string_view without_launcher_prefix(std::string_view line) {
   line.remove_prefix(timestamp_length(line));
@@ -216,6 +240,7 @@ LogLine split_line(std::string_view line, Hosts& hosts) {
     }
     out.messages.push_back(message);
   }
+  for (Message& message : out.messages) message.text = without_repeats(message.text);
   return out;
 }
 

@@ -41,6 +41,9 @@ using Hosts = std::set<std::string, std::less<>>;
 // `hosts` learns the names of messages that stand at the start of a line.
 [[nodiscard]] LogLine split_line(std::string_view line, Hosts& hosts);
 
+// Without the sequences that color a terminal (ESC [ ... letter). Ray writes them into its logs.
+[[nodiscard]] std::string without_colors(std::string_view line);
+
 // Without what launchers put before lines: "3: " (srun -l), "[1,0]<stdout>:" and
 // "[1,mpirank:0,algo-1]<stdout>:" (mpirun). What others put there is left: messages of NCCL and rows
 // of nccl-tests are found behind it.

@@ -21,7 +21,9 @@ constexpr size_t kMaxLine = size_t{1} << 20;
 class TextReader {
  public:
   void add(std::string_view raw, uint64_t number) {
-    const std::string_view line = without_launcher_prefix(raw);
+    const bool colored = raw.find('\x1b') != std::string_view::npos;
+    if (colored) plain_ = without_colors(raw);
+    const std::string_view line = without_launcher_prefix(colored ? plain_ : raw);
     const LogLine parts = split_line(line, hosts_);
     for (const Message& message : parts.messages) log_.add(message, number);
     messages_ += parts.messages.size();
@@ -47,6 +49,7 @@ class TextReader {
   Hosts hosts_;
   LogBuilder log_;
   nccl_tests::TableBuilder tables_;
+  std::string plain_;  // the line without its colors
   uint64_t messages_ = 0;
   bool banner_ = false;
 };
@@ -59,7 +62,8 @@ bool sniff(std::string_view head) {
   Hosts hosts;
   for (size_t at = 0; at < head.size();) {
     const size_t end = std::min(head.find('\n', at), head.size());
-    const std::string_view line = without_launcher_prefix(head.substr(at, end - at));
+    const std::string plain = without_colors(head.substr(at, end - at));
+    const std::string_view line = without_launcher_prefix(plain);
     if (version_in(line) || !split_line(line, hosts).messages.empty()) return true;
     at = end + 1;
   }
@@ -135,7 +139,8 @@ bool sniff(std::string_view head) {
   uint64_t number = 0;
   for (size_t at = 0; at < head.size();) {
     const size_t end = std::min(head.find('\n', at), head.size());
-    const std::string_view line = nccl_log::without_launcher_prefix(head.substr(at, end - at));
+    const std::string plain = nccl_log::without_colors(head.substr(at, end - at));
+    const std::string_view line = nccl_log::without_launcher_prefix(plain);
     const auto said = builder.add(line, ++number);
     const std::string_view text = trimmed(line);
     if (said.device || (text.starts_with("#") && text.find("algbw") != std::string_view::npos)) {
