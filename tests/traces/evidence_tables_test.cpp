@@ -38,6 +38,39 @@ TEST_CASE("a table of today's nccl-tests is read with its conditions", "[evidenc
   CHECK(t.rows(1).in_place().wrong() == "N/A");
 }
 
+TEST_CASE("AMD's copy of the program says its versions", "[evidence][nccl-tests]") {
+  const pb::MeasuredTable t = only_table(
+      "# rccl-tests version 2.17.9-develop:f2208 rccl-headers=22803 rccl-library=22803\n"
+      "# Collective test starting: all_reduce_perf\n"
+      "#  Rank  0 Group  0 Pid 135 on node-a device  0 [0000:c4:00] AMD Instinct MI300X\n"
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
+      "     1048576        262144     float     sum      -1    120.1    8.73    8.73      0\n");
+  CHECK(t.nccl_version() == "2.28.3");
+  CHECK(t.nccl_tests_version() == "2.17.9-develop:f2208");
+  CHECK(t.collective() == "all_reduce");
+}
+
+TEST_CASE("the first version printed milliseconds", "[evidence][nccl-tests]") {
+  const pb::MeasuredTable t = only_table(
+      "nThread 1 nGpus 2 minBytes 1048576 maxBytes 1048576 step: 2(factor) warmup iters: 5\n"
+      "#   Rank  0 on       node-a device  0 [0x06] Tesla P100-SXM2-16GB\n"
+      "#   Rank  1 on       node-a device  1 [0x07] Tesla P100-SXM2-16GB\n"
+      "\n"
+      "#                                                 out-of-place                    in-place\n"
+      "#      bytes             N    type      op     time  algbw  busbw      res     time  algbw  "
+      "busbw      res\n"
+      "     1048576        262144   float     sum    0.113   9.28   9.28    1e-07    0.110   9.53  "
+      " "
+      "9.53    1e-07\n",
+      "all-reduce.txt");
+  CHECK(t.collective() == "all_reduce");
+  CHECK(t.gpus() == 2);
+  REQUIRE(t.rows_size() == 1);
+  CHECK(t.rows(0).out_of_place().time_us() == Approx(113));
+  CHECK(t.rows(0).in_place().time_us() == Approx(110));
+  CHECK(t.rows(0).in_place().wrong() == "1e-07");
+}
+
 TEST_CASE("timestamps that containers put before each line are passed over",
           "[evidence][nccl-tests]") {
   const pb::MeasuredTable t = only_table(

@@ -160,12 +160,13 @@ std::string version_of_number(int number) {
 }
 
 std::string collective_of_file(std::string_view name) {
-  const std::string lower = lower_case(name.substr(name.rfind('/') + 1));
+  std::string lower = lower_case(name.substr(name.rfind('/') + 1));
+  std::replace(lower.begin(), lower.end(), '-', '_');
   // Longer words first: "reduce" is in "all_reduce".
   constexpr std::array<std::string_view, 16> kWords = {
       "all_reduce", "allreduce", "all_gather", "allgather", "reduce_scatter", "reducescatter",
-      "all_to_all", "alltoall",  "sendrecv",   "hypercube", "broadcast",      "bcast",
-      "reduce",     "gather",    "scatter",    "all-reduce"};
+      "all_to_all", "alltoall",  "sendrecv",   "send_recv", "hypercube",      "broadcast",
+      "bcast",      "reduce",    "gather",     "scatter"};
   for (const std::string_view word : kWords) {
     if (lower.find(word) != std::string::npos) return collective_name(word);
   }

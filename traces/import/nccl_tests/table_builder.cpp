@@ -44,9 +44,9 @@ std::string without_tags(std::string_view text) {
 // Where the comment of a line begins that has something before it: only what nccl-tests writes there
 // counts, "#" stands in other output too.
 size_t comment_behind(std::string_view text) {
-  constexpr std::array<std::string_view, 9> kStarts = {
-      "nThread ",      "Rank ",       "Using devices",     "size ",       "nccl-tests version ",
-      "Collective te", "Avg bus ban", "Out of bounds val", "out-of-place"};
+  constexpr std::array<std::string_view, 10> kStarts = {
+      "nThread ",      "Rank ",       "Using devices",     "size ",        "nccl-tests version ",
+      "Collective te", "Avg bus ban", "Out of bounds val", "out-of-place", "rccl-tests version "};
   for (size_t at = text.find('#'); at != std::string_view::npos; at = text.find('#', at + 1)) {
     const std::string_view body = trimmed(text.substr(at + 1));
     if (std::any_of(kStarts.begin(), kStarts.end(),
@@ -93,11 +93,11 @@ bool is_word(std::string_view word) {
   return !word.empty() && word != "N/A" && ((word[0] >= 'a' && word[0] <= 'z'));
 }
 
-std::optional<pb::MeasuredHalf> half_of(std::span<const std::string> cells) {
+std::optional<pb::MeasuredHalf> half_of(std::span<const std::string> cells, bool milliseconds) {
   const auto time = number(cells[0]), algbw = number(cells[1]), busbw = number(cells[2]);
   if (!time || !algbw || !busbw || *time < 0) return std::nullopt;
   pb::MeasuredHalf half;
-  half.set_time_us(*time);
+  half.set_time_us(milliseconds ? *time * 1000 : *time);
   half.set_algbw(*algbw);
   half.set_busbw(*busbw);
   half.set_wrong(cells[3]);
@@ -111,8 +111,8 @@ std::optional<pb::MeasuredDevice> device_in(std::string_view text) {
   const auto rank = scan.natural();
   if (!rank || *rank > UINT32_MAX) return std::nullopt;
   if (scan.literal("Group ") && !scan.natural()) return std::nullopt;
-  if (!scan.literal("Pid ")) return std::nullopt;
-  const auto pid = scan.integer();
+  // The first version does not tell the process.
+  const auto pid = scan.literal("Pid ") ? scan.integer() : std::optional<int64_t>(0);
   if (!pid || !scan.literal("on ")) return std::nullopt;
   const auto host = scan.word();
   if (!host || !scan.literal("device ")) return std::nullopt;
@@ -197,6 +197,7 @@ void TableBuilder::marker(std::string_view text) {
 void TableBuilder::read_header(std::string_view text, size_t column) {
   Run& current = run();
   current.header_seen = true;
+  current.milliseconds = text.find("bytes ") < text.find("time");
   current.redop_column = text.find("redop") != std::string_view::npos;
   current.root_column = text.find("root") != std::string_view::npos;
   current.half_cells = 4;
@@ -221,11 +222,10 @@ TableBuilder::Said TableBuilder::comment(std::string_view text, size_t column, u
     return said;
   }
   Scan scan(body);
-  if (body.starts_with("nccl-tests version ")) {
+  if (scan.literal("nccl-tests version ") || scan.literal("rccl-tests version ")) {
     pb::MeasuredTable& table = begin_run().table;
-    scan.literal("nccl-tests version ");
     table.set_nccl_tests_version(std::string(scan.word().value_or("")));
-    if (const int32_t library = setting(body, "nccl-library=", 0); library > 0) {
+    if (const int32_t library = setting(body, "ccl-library=", 0); library > 0) {
       table.set_nccl_version(version_of_number(library));
     }
   } else if (scan.literal("Collective test starting:")) {
@@ -252,7 +252,8 @@ TableBuilder::Said TableBuilder::comment(std::string_view text, size_t column, u
     close_row();
     scan.literal(":");
     if (const auto average = scan.number()) run().table.set_average_busbw(*average);
-  } else if (body.starts_with("size ") && body.find("algbw") != std::string_view::npos) {
+  } else if ((body.starts_with("size ") || body.starts_with("bytes ")) &&
+             body.find("algbw") != std::string_view::npos) {
     read_header(text, column);
   } else if (!body.empty() && body.front() != '(') {
     close_row();
@@ -352,7 +353,7 @@ void TableBuilder::close_row() {
   }
   const auto half = [&](size_t first) -> std::optional<pb::MeasuredHalf> {
     if (row.rest.size() < first + 4) return std::nullopt;
-    return half_of(std::span(row.rest).subspan(first, 4));
+    return half_of(std::span(row.rest).subspan(first, 4), current.milliseconds);
   };
   const auto measured = half(at);
   if (!measured) {

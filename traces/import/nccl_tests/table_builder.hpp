@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The output of nccl-tests as tables. Takes what is left of each line when NCCL's own messages are
 // cut out, so that a row whose halves stand on several lines is put together again. Old and new
-// layouts: with and without redop and root, with one or two halves, "error" or "#wrong" as the last
-// column, N/A for what was not checked, blank redop, no header at all. Launchers put names, ranks
+// layouts: with and without redop and root, with one or two halves, "res", "error" or "#wrong" as the
+// last column, milliseconds (the first version), N/A for what was not checked, blank redop, no header at all. Launchers put names, ranks
 // and times before each line: header and rows are found behind them.
 #pragma once
 
@@ -22,6 +22,7 @@ struct Run {
   pb::MeasuredTable table;
   uint32_t number = 0;  // of the run in the file, from 1
   bool redop_column = false, root_column = false, header_seen = false;
+  bool milliseconds = false;  // times are, as the first version printed them
   // Cells from the time of one half to that of the other: 4, more with times per iteration.
   size_t half_cells = 4;
   size_t in_place_at = 0;   // column of the line where the time of the in-place half ends, 0: none
