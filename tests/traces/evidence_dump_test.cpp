@@ -53,6 +53,15 @@ TEST_CASE("inspector records become columns", "[evidence][inspector]") {
   CHECK_FALSE(complaint_about(broken).empty());
 }
 
+TEST_CASE("whole figures of Inspector may have a point", "[evidence][inspector]") {
+  std::string text = samples::kInspector;
+  const size_t at = text.find(R"(_msg_size_bytes":)");
+  REQUIRE(at != std::string::npos);
+  text.insert(text.find_first_of(",}", at), ".0");
+  const auto read = must_read(text);
+  CHECK(read.evidence[0].inspector().bytes_size() == 2);
+}
+
 TEST_CASE("Inspector's counts and records on several lines are read", "[evidence][inspector]") {
   const std::string counts =
       R"({"header":{"id":"0xec"},"metadata":{"inspector_output_format_version":"v4.1"},)"
@@ -143,6 +152,22 @@ TEST_CASE("dumps of older and newer versions are read", "[evidence][flight-recor
             .evidence[0]
             .flight_recorder()
             .nccl_version() == "2.27.5");
+}
+
+TEST_CASE("dumps that a tool wrote anew are read", "[evidence][flight-recorder]") {
+  const std::string entry =
+      R"({"record_id": 0, "collective_seq_id": "7", "op_id": "9", "retired": "true", "profiling_name": "nccl:all_reduce"})";
+  const auto all = must_read("[" + entry + "]", "rank2.json");
+  const pb::FlightRecorder& bare = all.evidence[0].flight_recorder();
+  CHECK(bare.rank() == 2);
+  REQUIRE(bare.entries_size() == 1);
+  CHECK(bare.entries(0).collective_seq() == 7);
+  CHECK(bare.entries(0).op_id() == 9);
+  CHECK(bare.entries(0).retired());
+  // The rank inside counts where the name does not tell it.
+  const std::string told = R"({"rank": 3, "entries": [)" + entry + "]}";
+  CHECK(must_read(told, "dump.json").evidence[0].flight_recorder().rank() == 3);
+  CHECK(must_read(told, "rank5.json").evidence[0].flight_recorder().rank() == 5);
 }
 
 TEST_CASE("a pickle that names or calls anything is refused", "[evidence][flight-recorder]") {

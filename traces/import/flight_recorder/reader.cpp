@@ -128,7 +128,13 @@ bool has_top_key(std::string_view text, std::string_view key) {
 
 bool sniff_json(std::string_view head) {
   const size_t start = head.find_first_not_of(" \t\r\n");
-  if (start == std::string_view::npos || head[start] != '{') return false;
+  if (start == std::string_view::npos) return false;
+  // The entries alone, as PyTorch 2.2 dumped them.
+  if (head[start] == '[') {
+    return head.find("\"profiling_name\"") != std::string_view::npos &&
+           head.find("\"record_id\"") != std::string_view::npos;
+  }
+  if (head[start] != '{') return false;
   const bool entries =
       head.find("\"profiling_name\"") != std::string_view::npos && has_top_key(head, "entries");
   return entries || has_top_key(head, "pg_config") || has_top_key(head, "pg_status");
@@ -153,7 +159,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   pb::FlightRecorder& recorder = *evidence.mutable_flight_recorder();
   if (const auto rank = rank_of_file(evidence.source())) {
     recorder.set_rank(*rank);
-  } else {
+  } else if (!recorder.has_rank()) {
     context.findings.add("flight-recorder-rank-unknown", Severity::kWarning, source.name(),
                          "a dump does not tell its rank; put it into the name (rank3.json)");
   }

@@ -40,6 +40,10 @@ class Converter {
                   file_, "give a file that TORCH_NCCL_DEBUG_INFO_TEMP_FILE names");
     }
     out_.set_version(text(values_.find(top, "version")));
+    if (const auto rank = integer(values_.find(top, "rank"));
+        rank && *rank >= 0 && *rank < (int64_t{1} << 24)) {
+      out_.set_rank(static_cast<uint32_t>(*rank));
+    }
     const Value* nccl = values_.find(top, "nccl_version");
     out_.set_nccl_version(text(nccl != nullptr ? nccl : values_.find(top, "comm_lib_version")));
     if (config != nullptr) add_groups(*config);
@@ -67,6 +71,13 @@ class Converter {
     if (value->kind == Kind::kInteger || value->kind == Kind::kBool) return value->integer;
     if (value->kind == Kind::kFloat && std::abs(value->number) < 9e18) {
       return static_cast<int64_t>(value->number);
+    }
+    // Tools that write dumps anew make text of numbers, and of True and False.
+    if (value->kind == Kind::kText) {
+      if (value->text == "true" || value->text == "True") return 1;
+      Scan scan(value->text);
+      const auto number = scan.integer();
+      if (number && scan.at_end()) return number;
     }
     return std::nullopt;
   }

@@ -25,8 +25,14 @@ std::string text_of(const dom::element& in, std::string_view key) {
 
 std::optional<int64_t> whole(const dom::element& in, std::string_view key) {
   int64_t value = 0;
-  if (in[key].get(value) != simdjson::SUCCESS) return std::nullopt;
-  return value;
+  if (in[key].get(value) == simdjson::SUCCESS) return value;
+  // Tools that write the records anew make 4096.0 of 4096.
+  double number = 0;
+  if (in[key].get(number) != simdjson::SUCCESS || std::abs(number) > 9e15 ||
+      number != std::floor(number)) {
+    return std::nullopt;
+  }
+  return static_cast<int64_t>(number);
 }
 
 std::optional<double> figure(const dom::element& in, std::string_view key) {
