@@ -6,6 +6,7 @@
 #include "tests/traces/damage.hpp"
 #include "tests/traces/import_samples.hpp"
 #include "traces/import/horovod/fuse.hpp"
+#include "traces/import/horovod/horovod.hpp"
 #include "traces/import/horovod/timeline.hpp"
 #include "traces/import/names.hpp"
 
@@ -135,6 +136,19 @@ TEST_CASE("a timeline that was never closed is whole up to its last event", "[im
   CHECK(open.findings.count("array-not-closed") == 1);
   CHECK(open.findings.count("file-cut") == 0);
   CHECK(open.trace.operations() == imported(two_steps().text()).trace.operations());
+}
+
+TEST_CASE("a timeline in an object is a timeline", "[import][horovod]") {
+  const std::string text =
+      R"js({"traceEvents": [{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "grad/a"}},
+{"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 1, "pid": 1}, {"ph": "X", "name": "0", "ts": 2, "dur": 0, "pid": 1},
+{"ph": "E", "ts": 3, "pid": 1}, {"ph": "B", "name": "ALLREDUCE", "ts": 4, "pid": 1},
+{"ph": "E", "ts": 9, "pid": 1, "args": {"dtype": "float32", "shape": "[128]"}}]})js";
+  CHECK(horovod::sniff(text));
+  const auto got = import_text(text, {}, "timeline.json");
+  REQUIRE(got);
+  REQUIRE(got->trace.ranks.at(0).ops.calls.size() == 1);
+  CHECK(got->trace.ranks[0].ops.calls[0].bytes_in == 512);
 }
 
 TEST_CASE("rotated files of one run are joined", "[import][horovod]") {

@@ -87,10 +87,13 @@ Result<void> ended_early(const JsonStream& stream, ReadContext& context) {
 
 bool sniff(std::string_view head) {
   const size_t first = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
-  if (first == std::string_view::npos || head[first] != '[') return false;
+  if (first == std::string_view::npos) return false;
   const auto has = [&](std::string_view text) { return head.find(text) != std::string_view::npos; };
-  return has("\"ph\"") && (has("\"NEGOTIATE_") || has("\"CYCLE_START\"") ||
-                           has("\"start_time_since_epoch_in_micros\""));
+  // Horovod writes an array; tools that cut timelines put it into an object.
+  if (head[first] == '{') return has("\"traceEvents\"") && has("\"NEGOTIATE_");
+  return head[first] == '[' && has("\"ph\"") &&
+         (has("\"NEGOTIATE_") || has("\"CYCLE_START\"") ||
+          has("\"start_time_since_epoch_in_micros\""));
 }
 
 Result<FilePart> read(Source& source, ReadContext& context) {
