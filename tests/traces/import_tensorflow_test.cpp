@@ -234,6 +234,44 @@ TEST_CASE("the trace viewer's JSON is told from Kineto by content", "[import][te
   samples::check_flips(text, "host.trace.json");
 }
 
+TEST_CASE("the timeline of a TensorFlow 1 session is read", "[import][tensorflow]") {
+  const auto timeline = [](const std::string& streams) {
+    return R"json({"traceEvents": [
+{"name": "process_name", "ph": "M", "pid": 0, "args": {"name": "/job:localhost/replica:0/task:0/device:CPU:0 Compute"}},
+{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "/job:localhost/replica:0/task:0/device:GPU:0 Compute"}},
+{"name": "process_name", "ph": "M", "pid": 2, "args": {"name": "/device:GPU:0/stream:all Compute"}},
+{"name": "process_name", "ph": "M", "pid": 3, "args": {"name": "/device:GPU:0/memcpy Compute"}},
+{"name": "process_name", "ph": "M", "pid": 4, "args": {"name": "/job:localhost/replica:0/task:0/device:GPU:0 Tensors"}},
+)json" + streams +
+           R"json(
+{"name": "MatMul", "cat": "Op", "ph": "X", "pid": 1, "tid": 0, "ts": 1500000000000010, "dur": 5, "args": {"name": "dense/MatMul", "op": "MatMul"}},
+{"name": "NoOp", "cat": "Op", "ph": "X", "pid": 0, "tid": 0, "ts": 1500000000000001, "dur": 2, "args": {}},
+{"name": "MatMul", "cat": "Op", "ph": "X", "pid": 2, "tid": 1, "ts": 1500000000000020, "dur": 30, "args": {}},
+{"name": "MEMCPYHtoD", "cat": "Op", "ph": "X", "pid": 3, "tid": 0, "ts": 1500000000000005, "dur": 4, "args": {}},
+{"name": "x", "cat": "Tensor", "ph": "N", "pid": 4, "tid": 0, "ts": 1500000000000005, "id": 3}]})json";
+  };
+  const std::string together = timeline("");
+  CHECK(tensorflow::sniff_trace_json(together));
+  const Imported shared = imported(together, "timeline.json");
+  const RankTrace& rank = shared.trace.ranks.at(0);
+  CHECK(samples::count_of(rank, OpKind::kKernel) == 1);
+  CHECK(samples::count_of(rank, OpKind::kHost) == 2);
+  REQUIRE(samples::count_of(rank, OpKind::kCopy) == 1);
+  CHECK(rank.ops.copy(*find_op(shared, "MEMCPYHtoD"))->direction == CopyDirection::kHostToDevice);
+  CHECK(shared.findings.count("no-gpu-work") == 0);
+  CHECK(shared.findings.count("unused-phase") == 1);
+
+  // Where streams are there one by one, what all share tells them again.
+  const Imported apart = imported(
+      timeline(
+          R"json({"name": "process_name", "ph": "M", "pid": 9, "args": {"name": "/device:GPU:0/stream:14 Compute"}},
+{"name": "MatMul", "cat": "Op", "ph": "X", "pid": 9, "tid": 0, "ts": 1500000000000020, "dur": 30, "args": {}},)json"),
+      "timeline.json");
+  CHECK(samples::count_of(apart.trace.ranks.at(0), OpKind::kKernel) == 1);
+  CHECK(apart.findings.count("derived-events") == 2);
+  samples::check_flips(together, "timeline.json");
+}
+
 TEST_CASE("a cut XSpace is refused or read up to its last whole event", "[import][tensorflow]") {
   const std::string whole = xspace();
   for (size_t size = 0; size < whole.size(); size += 7) {

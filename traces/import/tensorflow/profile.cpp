@@ -78,6 +78,7 @@ void Profile::device_event(int64_t number, int64_t stream, const Event& event) {
   Device& device = devices_[number];
   Operations& ops = device.part.trace.ops;
   const LaneId lane = lane_of(device, LaneKind::kStream, stream, fmt::format("stream {}", stream));
+  gpu_work_ = true;
   if (event.correlation != 0) device_of_.emplace(event.correlation, number);
   if (event.kind == OpKind::kCopy) {
     ops.add_copy(lane, event.name, event.start, event.duration, event.correlation, event.copy);
@@ -179,7 +180,7 @@ std::vector<RankPart> Profile::finish(Nanos base, const std::string& host) {
     context_.findings.add("gpu-work-without-launch", Severity::kInfo, file_,
                           "their launch is not in the profile; they start as recorded", orphans);
   }
-  if (device_of_.empty() && !out.empty()) {
+  if (!gpu_work_ && !out.empty()) {
     context_.findings.add("no-gpu-work", Severity::kWarning, file_,
                           "the profile holds host work only; profile on a machine with GPUs");
   }

@@ -52,6 +52,7 @@ class Profile {
   std::map<int64_t, Device> devices_;
   std::map<int64_t, std::pair<std::string, Bytes>> described_;
   std::unordered_map<int64_t, int64_t> device_of_;  // correlation -> device
+  bool gpu_work_ = false;
   std::vector<Step> host_steps_;
 };
 

@@ -4,12 +4,14 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "traces/import/json_stream.hpp"
 #include "traces/import/kineto/decimal.hpp"
 #include "traces/import/limits.hpp"
 #include "traces/import/tensorflow/planes.hpp"
 #include "traces/import/tensorflow/profile.hpp"
+#include "traces/import/tensorflow/session_timeline.hpp"
 #include "traces/import/tensorflow/tensorflow.hpp"
 
 namespace rehearse::traces::tensorflow {
@@ -19,6 +21,11 @@ namespace dom = simdjson::dom;
 constexpr uint64_t kProgressEvery = 1 << 16;
 
 using Key = std::pair<int64_t, int64_t>;  // process and thread
+
+// One number for two of any size; those that occur in files stay apart.
+int64_t joined(int64_t high, int64_t low) {
+  return static_cast<int64_t>((static_cast<uint64_t>(high) << 16) + static_cast<uint64_t>(low));
+}
 
 std::optional<int64_t> integer(const simdjson::simdjson_result<dom::element>& value) {
   int64_t number = 0;
@@ -58,6 +65,7 @@ class TraceJson {
   void add(const Element& element);
   void complete(const dom::element& event, const Element& element);
   void build();
+  uint64_t build_session();
   Result<void> cut(const JsonStream& stream);
   void note(const char* id, Severity severity, const Element& element, const char* advice) {
     context_.findings.add(
@@ -125,9 +133,48 @@ void TraceJson::add(const Element& element) {
   note("unused-phase", Severity::kInfo, element, "only complete events (ph X) are used");
 }
 
+// Takes the events of a session's timeline out of `events_`; how many tell work again that others tell.
+uint64_t TraceJson::build_session() {
+  std::map<int64_t, SessionProcess> found;
+  std::set<int64_t> by_stream;  // devices whose streams are there one by one
+  for (const auto& [pid, name] : processes_) {
+    const SessionProcess process = session_process_of(name);
+    if (process.use == SessionUse::kStream) by_stream.insert(process.device);
+    if (process.use != SessionUse::kNone) found.emplace(pid, process);
+  }
+  uint64_t derived = 0;
+  for (const bool devices : {true, false}) {
+    for (auto& [key, events] : events_) {
+      const auto process = found.find(key.first);
+      if (process == found.end()) continue;
+      const auto& [use, device, stream] = process->second;
+      if ((use != SessionUse::kHost) != devices) continue;
+      if (use == SessionUse::kHost) {
+        profile_.host_line(joined(key.first, key.second), processes_.at(key.first), events);
+      } else if (use != SessionUse::kStream && by_stream.contains(device)) {
+        derived += events.size();
+      } else {
+        // What all streams share lies behind the streams that have a number.
+        const bool copies = use == SessionUse::kAllCopies;
+        const int64_t lane =
+            use == SessionUse::kStream ? stream : joined(copies ? 2 : 1, key.second);
+        for (Event& e : events) {
+          if (copies && e.kind == OpKind::kKernel) {
+            e.kind = OpKind::kCopy;
+            e.copy = copy_of(context_.strings.at(e.name), "");
+          }
+          profile_.device_event(device, lane, e);
+        }
+      }
+      events = {};
+    }
+  }
+  return derived;
+}
+
 // Devices first, so that launches find their work.
 void TraceJson::build() {
-  uint64_t derived = 0;
+  uint64_t derived = build_session();
   for (const bool devices : {true, false}) {
     for (auto& [key, events] : events_) {
       const auto process = processes_.find(key.first);
@@ -225,7 +272,7 @@ bool sniff_trace_json(std::string_view head) {
     return false;
   }
   return has("\"highres-ticks\"") || has("\"/host:CPU\"") || has("\"/device:GPU:") ||
-         has("\"/device:TPU:");
+         has("\"/device:TPU:") || is_session_timeline(head);
 }
 
 Result<FilePart> read_trace_json(Source& source, ReadContext& context) {
