@@ -5,6 +5,7 @@
 
 #include "tests/traces/import_samples.hpp"
 #include "tests/traces/nsys_samples.hpp"
+#include "traces/model/rtrace.hpp"
 
 namespace rehearse::import_nsys_test {
 using namespace rehearse;
@@ -122,6 +123,80 @@ TEST_CASE("a group of sends and receives in one kernel is an exchange", "[import
     CHECK(r.ops.calls[0].bytes_out == 2000);
   }
   CHECK(got.findings.count("grouped-sends-as-all-to-all") == 0);
+}
+
+TEST_CASE("a group of messages to some ranks is the same from nsys and from Kineto",
+          "[import][nsys][kineto]") {
+  // Ranks 0 and 1 of a pipeline of four exchange in one group: what a step of 1F1B does.
+  std::string sql;
+  samples::TempFolder folder;
+  for (const int rank : {0, 1}) {
+    const int pid = 10 + rank, peer = 1 - rank;
+    const std::string json = fmt::format(
+        R"({{"NCCL communicator ID":77,"Message size [bytes]":4000,"Peer rank":{}}})", peer);
+    sql += range(pid, 1, 0, 50, "ncclCommInitRank",
+                 fmt::format(R"({{"NCCL communicator ID":77,"No. of ranks":4,"Rank":{}}})", rank));
+    sql += range(pid, 1, 100, 110, "ncclGroupStart") + range(pid, 1, 111, 115, "ncclRecv", json) +
+           range(pid, 1, 116, 120, "ncclSend", json) + range(pid, 1, 150, 200, "ncclGroupEnd") +
+           runtime(pid, 1, 5, 160, 170) + kernel(pid, rank, 7, 5, 300, 400, 4);
+    const auto message = [&](const char* name, const char* key, int start) {
+      return fmt::format(
+          R"js({{"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 1, "tid": 1, "ts": {}, "dur": 0.004,
+"args": {{"Collective name": "{}", "In msg nelems": 1000, "Out msg nelems": 1000, "dtype": "Float", "Group size": 4,
+"Process Group Name": "0", "Process Group Ranks": "[0, 1, 2, 3]", "{}": {}}}}},)js",
+          static_cast<double>(start) / 1000, name, key, peer);
+    };
+    folder.write(
+        fmt::format("rank{}.json", rank),
+        samples::document(
+            message("recv", "Src Rank", 111) + message("send", "Dst Rank", 116) +
+                R"js({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 0.160, "dur": 0.010, "args": {"correlation": 5}},
+{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_SendRecv(x)", "pid": 0, "tid": 7, "ts": 0.300, "dur": 0.100, "args": {"device": 0, "stream": 7, "correlation": 5}})js",
+            rank, 4));
+  }
+  SilentReporter silent;
+  const auto kineto = import_files({folder.path()}, {}, silent);
+  REQUIRE(kineto);
+  const Imported nsys = imported(sql);
+  for (const Imported* got : {&nsys, &*kineto}) {
+    REQUIRE(got->trace.ranks.size() == 2);
+    for (const RankTrace& rank : got->trace.ranks) {
+      REQUIRE(rank.ops.calls.size() == 2);
+      const Call &receive = rank.ops.calls[0], &send = rank.ops.calls[1];
+      CHECK(receive.collective == Collective::kRecv);
+      CHECK(send.collective == Collective::kSend);
+      CHECK(receive.peer == 1 - static_cast<int>(rank.rank));
+      CHECK(send.peer == 1 - static_cast<int>(rank.rank));
+      CHECK(receive.bytes_out == 4000);
+      CHECK(send.bytes_in == 4000);
+      CHECK(send.group != 0);
+      CHECK(send.group == receive.group);
+    }
+    CHECK(got->findings.count("grouped-sends-as-all-to-all") == 0);
+    CHECK(got->findings.count("sendrecv-assumed-all-to-all") == 0);
+  }
+}
+
+TEST_CASE("a peer that is no member is not believed", "[import][nsys]") {
+  for (const int peer : {2, 99, 10'000'000, -5}) {
+    INFO(peer);
+    const std::string json = fmt::format(
+        R"({{"NCCL communicator ID":77,"Message size [bytes]":1000,"Peer rank":{}}})", peer);
+    std::string sql;
+    for (const int pid : {10, 11}) {
+      sql += range(pid, 1, 0, 50, "ncclCommInitRank",
+                   fmt::format(R"({{"NCCL communicator ID":77,"No. of ranks":2,"Rank":{}}})",
+                               pid - 10)) +
+             range(pid, 1, 100, 200, "ncclSend", json) + runtime(pid, 1, 1, 150, 160) +
+             kernel(pid, pid - 10, 7, 1, 300, 400, 4);
+    }
+    const Imported got = imported(sql);
+    REQUIRE(got.trace.ranks.size() == 2);
+    for (const RankTrace& rank : got.trace.ranks) CHECK(rank.ops.calls.at(0).peer == -1);
+    CHECK(got.findings.count("peer-not-a-member") == (peer < 0 ? 0 : 2));
+    TempFolder folder;
+    CHECK(write_rtrace(got.trace, folder.path() / "a.rtrace", Overwrite::kReplace));
+  }
 }
 
 TEST_CASE("one send is a send, and a group over two communicators is divided", "[import][nsys]") {

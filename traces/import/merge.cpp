@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "base/text.hpp"
 #include "traces/import/clock.hpp"
@@ -18,6 +19,9 @@
 
 namespace rehearse::traces {
 namespace {
+
+// Ranks that a call may name beyond those that files state.
+constexpr int32_t kMostWorld = 1 << 20;
 
 struct Placed {
   RankPart part;
@@ -140,7 +144,9 @@ uint32_t world_size_of(const std::vector<FilePart>& parts, const std::vector<Pla
     for (const Call& call : p.part.trace.ops.calls) {
       const bool everyone = call.communicator < p.part.communicators.size() &&
                             p.part.communicators[call.communicator].members.empty();
-      if (everyone && call.peer >= 0) world = std::max(world, static_cast<uint32_t>(call.peer) + 1);
+      if (everyone && call.peer >= 0 && call.peer < kMostWorld) {
+        world = std::max(world, static_cast<uint32_t>(call.peer) + 1);
+      }
     }
   }
   return world;
@@ -193,8 +199,18 @@ class Communicators {
       if (c.members.empty()) c.members = everyone_;
       global.push_back(index_of(c, placed.file));
     }
-    for (Call& call : placed.part.trace.ops.calls) {
-      call.communicator = call.communicator < global.size() ? global[call.communicator] : 0;
+    std::vector<Call>& calls = placed.part.trace.ops.calls;
+    if (global.empty() && !calls.empty()) {
+      global.push_back(index_of({"default", "all ranks", everyone_, "nccl"}, placed.file));
+    }
+    for (Call& call : calls) {
+      call.communicator = global[call.communicator < global.size() ? call.communicator : 0];
+      const size_t members = trace_.communicators[call.communicator].members.size();
+      if (call.peer >= -1 && std::cmp_less(call.peer, members)) continue;
+      findings_.add("peer-not-a-member", Severity::kDataLoss,
+                    fmt::format("{}: member {} of {}", placed.file, call.peer, members),
+                    "whom these calls talk to is not known; the file may be damaged");
+      call.peer = -1;
     }
   }
 

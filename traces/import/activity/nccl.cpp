@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <set>
 
 #include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
@@ -55,6 +56,23 @@ DType dtype_of_kernel(std::string_view kernel) {
     kernel.remove_prefix(std::min(token.size() + 1, kernel.size()));
   }
   return DType::kUnknown;
+}
+
+// Whether a group sends to and receives from some members only, and says whom. To all members (with the rank itself or
+// without) it is an all-to-all, which NCCL does not tell from its messages.
+bool are_messages_to_some(std::span<const CallFacts> calls, uint32_t ranks) {
+  if (calls.size() < 2) return false;
+  std::set<int32_t> to, from;
+  bool twice = false;
+  for (const CallFacts& c : calls) {
+    const bool sends = c.collective == Collective::kSend;
+    if ((!sends && c.collective != Collective::kRecv) || c.peer < 0) return false;
+    twice = !(sends ? to : from).insert(c.peer).second || twice;
+  }
+  const auto all = [&](const std::set<int32_t>& peers) {
+    return peers.size() == ranks || (ranks > 2 && peers.size() + 1 == ranks);
+  };
+  return twice || ranks == 0 || !all(to) || !all(from);
 }
 
 }  // namespace
@@ -172,13 +190,47 @@ uint32_t NcclCalls::communicator(RankPart& part, uint64_t id) {
   return found->second;
 }
 
+// Messages of one group to some members: each is a call of its own, and all run together.
+void NcclCalls::fill_messages(RankPart& part, const Kernel& kernel,
+                              std::span<const CallFacts> calls) {
+  Operations& ops = part.trace.ops;
+  const uint32_t group_communicator = ops.calls[kernel.call].communicator;
+  const uint64_t group = ++groups_;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    uint32_t index = kernel.call;
+    if (i > 0) {
+      index = static_cast<uint32_t>(ops.calls.size());
+      ops.add_call(ops.lane[kernel.op], ops.name[kernel.op], ops.start[kernel.op],
+                   ops.duration[kernel.op], ops.correlation[kernel.op], Call{});
+      part.launched.push_back(part.launched[kernel.call]);
+      part.sized.push_back(false);
+      part.message_only.push_back(false);
+    }
+    const CallFacts& facts = calls[i];
+    Call& call = ops.calls[index];
+    call.collective = facts.collective;
+    call.communicator = group_communicator;
+    call.peer = facts.peer;
+    call.dtype = facts.dtype;
+    call.group = group;
+    const bool sized = facts.message >= 0 && facts.message <= kMostBytes;
+    if (sized)
+      (facts.collective == Collective::kSend ? call.bytes_in : call.bytes_out) = facts.message;
+    part.sized[index] = sized;
+  }
+}
+
 void NcclCalls::fill(RankPart& part, const Kernel& kernel, std::span<const CallFacts> calls,
                      const Strings& strings, const std::string& where, Findings& findings) {
   Operations& ops = part.trace.ops;
   const std::string& name = strings.at(ops.name[kernel.op]);
-  Call& call = ops.calls[kernel.call];
   const auto by_name = collective_of_kernel(name);
-  call.communicator = communicator(part, calls.empty() ? 0 : calls.front().communicator);
+  ops.calls[kernel.call].communicator =
+      communicator(part, calls.empty() ? 0 : calls.front().communicator);
+  if (are_messages_to_some(calls, part.places[ops.calls[kernel.call].communicator].size)) {
+    return fill_messages(part, kernel, calls);
+  }
+  Call& call = ops.calls[kernel.call];
   const Bytes ranks = part.places[call.communicator].size;
   size_t sends = 0, receives = 0;
   Bytes sent = 0, received = 0, message = 0;

@@ -79,6 +79,7 @@ class NcclCalls {
   [[nodiscard]] uint32_t communicator(RankPart& part, uint64_t id);
   void fill(RankPart& part, const Kernel& kernel, std::span<const CallFacts> calls,
             const Strings& strings, const std::string& where, Findings& findings);
+  void fill_messages(RankPart& part, const Kernel& kernel, std::span<const CallFacts> calls);
 
   std::vector<Range> ranges_;
   std::vector<Window> told_;
@@ -86,6 +87,7 @@ class NcclCalls {
   std::vector<Kernel> kernels_;
   std::unordered_map<uint64_t, CommunicatorPlace> places_;
   std::unordered_map<uint64_t, uint32_t> table_;
+  uint64_t groups_ = 0;  // of messages, so far
 };
 
 }  // namespace rehearse::traces::activity
