@@ -218,9 +218,10 @@ Result<Inspection> Inspector::finish() {
   if (out.options.step && !impl_->has_step) {
     const std::set<int64_t>& numbers = impl_->step_numbers;
     return fail(Code::kUsage, fmt::format("step {} is not in this trace", *out.options.step), {},
-                numbers.empty() ? "no steps were recorded"
-                                : fmt::format("recorded are steps {} to {}", *numbers.begin(),
-                                              *numbers.rbegin()));
+                numbers.empty()       ? "no steps were recorded"
+                : numbers.size() == 1 ? fmt::format("recorded is step {}", *numbers.begin())
+                                      : fmt::format("recorded are steps {} to {}", *numbers.begin(),
+                                                    *numbers.rbegin()));
   }
   impl_->matching.finish(out);
   impl_->finish_steps();

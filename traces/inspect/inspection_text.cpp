@@ -90,8 +90,10 @@ std::string facts(const Inspection& in) {
   line("edges", fmt::format("{}, of which {} are inferred", format_count(in.edges),
                             format_count(in.inferred_edges)));
   if (in.header.cloned_from_size() > 0) {
-    line("clones", fmt::format("{} ranks were not recorded: they are clones",
-                               format_count(static_cast<uint64_t>(in.header.cloned_from_size()))));
+    const auto clones = static_cast<uint64_t>(in.header.cloned_from_size());
+    line("clones", clones == 1 ? "1 rank was not recorded: it is a clone"
+                               : fmt::format("{} ranks were not recorded: they are clones",
+                                             format_count(clones)));
   }
   std::string options;
   for (const auto& [name, value] : generator_options(in.header.synth())) {
@@ -198,7 +200,10 @@ std::string kernels(const Inspection& in, int width) {
     table.add({printable(k.name), format_count(k.count), format_duration(k.total),
                format_duration(k.total / static_cast<Nanos>(k.count))});
   }
-  return section("kernels with the most time, all ranks", table, width);
+  return section(in.options.rank
+                     ? fmt::format("kernels with the most time, rank {}", *in.options.rank)
+                     : "kernels with the most time, all ranks",
+                 table, width);
 }
 
 std::string late(const Inspection& in, int width) {

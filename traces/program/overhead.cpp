@@ -105,7 +105,7 @@ void fit_overhead(Trace& trace, Nanos unprofiled, Findings& findings) {
     (step_with(trace, middle) > reached ? low : least) = middle;
   }
   step_with(trace, least);
-  findings.add("profiler-overhead", Severity::kInfo,
+  findings.add("profiler-overhead", Severity::kWarning,
                fmt::format("{}: {} per recorded host event", times, format_duration(least)),
                "taken out of host threads when the trace is replayed");
 }
