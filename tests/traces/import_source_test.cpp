@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
 #include <random>
+#include <sstream>
 #include <utility>
 
 #include "tests/traces/evidence_samples.hpp"
 #include "tests/traces/import_samples.hpp"
+#include "traces/import/format.hpp"
 #include "traces/import/json_scan.hpp"
 #include "traces/import/json_stream.hpp"
 #include "traces/import/kineto/decimal.hpp"
@@ -41,6 +45,16 @@ Result<std::string> read_all(const std::string& bytes, const SourceOptions& opti
 }
 
 }  // namespace
+
+TEST_CASE("the documentation lists every format", "[import]") {
+  const char* home = std::getenv("REHEARSE_HOME");
+  std::ifstream in((home != nullptr ? std::string(home) : std::string(".")) + "/docs/import.md");
+  std::ostringstream text;
+  text << in.rdbuf();
+  for (const Format& format : formats()) {
+    CHECK_THAT(text.str(), Catch::Contains("`" + std::string(format.name) + "`"));
+  }
+}
 
 TEST_CASE("a byte order mark is no content", "[import][source]") {
   const auto read = samples::read_bytes(std::string("\xef\xbb\xbf") + samples::kInspector);
