@@ -198,17 +198,6 @@ std::string links(const pb::Outcome& outcome, const Terminal& terminal) {
   return "\n" + table.text(terminal);
 }
 
-std::string findings(const pb::Outcome& outcome, const Terminal& terminal) {
-  if (outcome.findings().empty()) return "";
-  std::string out = title(terminal, "findings");
-  for (const auto& f : outcome.findings()) {
-    out +=
-        fmt::format("  {}: {} ({}), first at {}{}{}\n", f.severity(), f.id(),
-                    format_count(f.count()), f.first(), f.advice().empty() ? "" : ": ", f.advice());
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string verdict_name(pb::Verdict verdict) {
@@ -217,6 +206,18 @@ std::string verdict_name(pb::Verdict verdict) {
     return c == '_' ? '-' : static_cast<char>(std::tolower(c));
   });
   return name;
+}
+
+std::string findings_text(const google::protobuf::RepeatedPtrField<pb::OutcomeFinding>& findings,
+                          const Terminal& terminal) {
+  if (findings.empty()) return "";
+  std::string out = title(terminal, "findings");
+  for (const pb::OutcomeFinding& f : findings) {
+    out +=
+        fmt::format("  {}: {} ({}), first at {}{}{}\n", f.severity(), f.id(),
+                    format_count(f.count()), f.first(), f.advice().empty() ? "" : ": ", f.advice());
+  }
+  return out;
 }
 
 std::string step_text(const pb::Outcome& outcome) {
@@ -304,7 +305,7 @@ std::string outcome_text(const pb::Outcome& outcome, const Terminal& terminal) {
   return outcome_head(outcome, terminal) + breakdown(outcome, terminal) + waits(outcome, terminal) +
          critical_path(outcome, terminal) + communicators(outcome, terminal) +
          links(outcome, terminal) + memory(outcome, terminal) + goodput(outcome, terminal) +
-         findings(outcome, terminal);
+         findings_text(outcome.findings(), terminal);
 }
 
 }  // namespace rehearse::cli

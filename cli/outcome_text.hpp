@@ -19,6 +19,11 @@ namespace rehearse::cli {
 // The first lines: verdict, step time, symptom, culprits and what the ranks would print.
 [[nodiscard]] std::string outcome_head(const pb::Outcome& outcome, const Terminal& terminal);
 
+// Findings as rows below a title; nothing for none.
+[[nodiscard]] std::string findings_text(
+    const google::protobuf::RepeatedPtrField<pb::OutcomeFinding>& findings,
+    const Terminal& terminal);
+
 // Everything: the head, where the time went, who waits for whom, communicators, busiest links,
 // findings.
 [[nodiscard]] std::string outcome_text(const pb::Outcome& outcome, const Terminal& terminal);

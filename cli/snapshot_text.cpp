@@ -231,7 +231,8 @@ std::string snapshot_text(const pb::Snapshot& snapshot, const Terminal& terminal
   return state_head(snapshot, terminal) + event_rows(snapshot, terminal) +
          lane_rows(snapshot, terminal) + call_rows(snapshot, terminal) +
          flow_rows(snapshot, terminal) + timer_rows(snapshot, terminal) +
-         memory_rows(snapshot, terminal) + branch_rows(snapshot, terminal);
+         memory_rows(snapshot, terminal) + branch_rows(snapshot, terminal) +
+         findings_text(snapshot.findings(), terminal);
 }
 
 }  // namespace rehearse::cli

@@ -25,6 +25,29 @@ void summarise(const pb::Outcome& outcome, pb::ComparedRun& out) {
   *out.mutable_patches() = outcome.patches();
 }
 
+// What a run rests on besides recordings: differences of ranks that were not recorded are no result.
+std::vector<std::string> assumptions_of(const pb::Outcome& outcome) {
+  std::vector<std::string> out;
+  for (const pb::OutcomeFinding& f : outcome.findings()) {
+    if (f.id() != "symmetric-assumed" && f.id() != "variance-unknown" &&
+        f.id() != "exogenous-wait") {
+      continue;
+    }
+    out.push_back(fmt::format("{}: {}", f.first(), f.advice()));
+  }
+  return out;
+}
+
+void add_assumptions(const pb::Outcome& a, const pb::Outcome& b, pb::Comparison& out) {
+  const std::vector<std::string> of_a = assumptions_of(a), of_b = assumptions_of(b);
+  if (of_a == of_b) {
+    for (const std::string& note : of_a) out.add_notes(note);
+    return;
+  }
+  for (const std::string& note : of_a) out.add_notes("A: " + note);
+  for (const std::string& note : of_b) out.add_notes("B: " + note);
+}
+
 struct Sides {
   int64_t a = 0, b = 0;
 };
@@ -95,6 +118,7 @@ pb::Comparison compare(const pb::Outcome& a, const pb::Outcome& b) {
   out.set_version(version());
   summarise(a, *out.mutable_a());
   summarise(b, *out.mutable_b());
+  add_assumptions(a, b, out);
   if (out.a().steps() > 0 && out.b().steps() > 0) {
     out.set_step_difference_ns(out.b().step_ns() - out.a().step_ns());
     if (out.a().steps() != out.b().steps()) {

@@ -85,6 +85,7 @@ Result<pb::Outcome> recorded_run(const Scenario& scenario, Reporter& reporter) {
                  outcome.set_verdict(pb::COMPLETED);
                  fill_step_times(step_ends(run), *outcome.mutable_step_time_ns());
                  fill_critical_path(run, SIZE_MAX, *outcome.mutable_critical_path());
+                 add_findings(evidence.program.findings, *outcome.mutable_findings());
                });
                if (!done) return tl::unexpected(done.error());
                return outcome.SerializeAsString();

@@ -11,17 +11,6 @@
 namespace rehearse::sim {
 namespace {
 
-void add_rows(const Findings& findings, pb::Outcome& out) {
-  for (const Finding& finding : findings.rows()) {
-    pb::OutcomeFinding& row = *out.add_findings();
-    row.set_id(finding.id);
-    row.set_severity(name_of(finding.severity));
-    row.set_count(finding.count);
-    row.set_first(finding.first);
-    row.set_advice(finding.advice);
-  }
-}
-
 // Settings and parts that keep a communicator from its best transport, and whose they are.
 void add_fallbacks(const Evidence& evidence, pb::Outcome& out) {
   Findings findings;
@@ -40,10 +29,22 @@ void add_fallbacks(const Evidence& evidence, pb::Outcome& out) {
     }
     findings.merge(evidence.models[c].findings());
   }
-  add_rows(findings, out);
+  add_findings(findings, *out.mutable_findings());
 }
 
 }  // namespace
+
+void add_findings(const Findings& findings,
+                  google::protobuf::RepeatedPtrField<pb::OutcomeFinding>& out) {
+  for (const Finding& finding : findings.rows()) {
+    pb::OutcomeFinding& row = *out.Add();
+    row.set_id(finding.id);
+    row.set_severity(name_of(finding.severity));
+    row.set_count(finding.count);
+    row.set_first(finding.first);
+    row.set_advice(finding.advice);
+  }
+}
 
 std::string platform_line(const pb::Platform& platform) {
   const auto nodes = platform.nodes_size();
@@ -75,8 +76,8 @@ pb::Outcome make_outcome(const Scenario& scenario, const Evidence& whole) {
     fill_goodput(scenario.document, evidence, ends, out);
   }
   fill_disagreement(evidence, scenario.document.launch(), out);
-  add_rows(scenario.findings, out);
-  add_rows(evidence.program.findings, out);
+  add_findings(scenario.findings, *out.mutable_findings());
+  add_findings(evidence.program.findings, *out.mutable_findings());
   add_fallbacks(evidence, out);
   return out;
 }

@@ -25,6 +25,10 @@ struct Evidence {
   const Schedule& schedule;      // what changed on the way
 };
 
+// Appends what the importers and models say of the run.
+void add_findings(const Findings& findings,
+                  google::protobuf::RepeatedPtrField<pb::OutcomeFinding>& out);
+
 // When each step had ended on all ranks; the first entry is when the work before the first step
 // had. Steps that never ended are left out.
 [[nodiscard]] std::vector<Nanos> step_ends(const Evidence& evidence);

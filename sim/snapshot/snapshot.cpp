@@ -56,6 +56,7 @@ pb::Snapshot take_snapshot(const Scenario& scenario, const Evidence& evidence,
   fill_calls(instant, out);
   fill_flows(instant, out);
   fill_timers(instant, out);
+  add_findings(evidence.program.findings, *out.mutable_findings());
   return out;
 }
 

@@ -90,6 +90,23 @@ TEST_CASE("a recording is compared with its simulation", "[sim][compare]") {
   CHECK_FALSE(sim::recorded_run(changed, silent));
 }
 
+TEST_CASE("a comparison says that ranks are clones, and of which run", "[sim][compare]") {
+  SilentReporter silent;
+  const auto cloned = sim::simulate_blamed(job16_with_clone(), silent);
+  REQUIRE(cloned);
+  const auto notes = [](const pb::Comparison& comparison) {
+    return std::vector<std::string>(comparison.notes().begin(), comparison.notes().end());
+  };
+  const std::string clones = "1 of 16 ranks: advice of symmetric-assumed";
+  const std::string variance = "1 of 16 ranks: advice of variance-unknown";
+  CHECK(notes(sim::compare(*cloned, *cloned)) == std::vector{clones, variance});
+  CHECK(notes(sim::compare(blamed_run({}), *cloned)) ==
+        std::vector{"B: " + clones, "B: " + variance});
+  const auto recorded = sim::recorded_run(job16_with_clone(), silent);
+  REQUIRE(recorded);
+  CHECK(notes(sim::compare(*recorded, *cloned)) == std::vector{clones, variance});
+}
+
 TEST_CASE("a run that hangs has no critical path to compare", "[sim][compare]") {
   const pb::Comparison comparison =
       sim::compare(blamed_run({}), blamed_run({"skip-collective: {rank: 3, nth: 4}"}));

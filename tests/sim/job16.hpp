@@ -33,6 +33,22 @@ inline sim::Scenario job16() {
   return base;
 }
 
+// The same with the last rank as a clone of the one before it, as an import that assumes symmetry marks it.
+inline sim::Scenario job16_with_clone() {
+  sim::Scenario scenario = job16();
+  auto trace = std::make_shared<traces::Trace>(*scenario.trace);
+  (*trace->header.mutable_cloned_from())[15] = 14;
+  for (const char* id : {"symmetric-assumed", "variance-unknown"}) {
+    pb::TraceFinding& finding = *trace->header.add_findings();
+    finding.set_id(id);
+    finding.set_count(1);
+    finding.set_first("1 of 16 ranks");
+    finding.set_advice(std::string("advice of ") + id);
+  }
+  scenario.trace = std::move(trace);
+  return scenario;
+}
+
 // A change is path=value or YAML of a patch.
 inline Result<void> change(sim::Scenario& scenario, const std::string& text) {
   const bool assignment =

@@ -57,6 +57,14 @@ const std::vector<std::string> kChanging = {
 
 }  // namespace
 
+TEST_CASE("a moment of a run says that ranks are clones", "[sim][travel]") {
+  const pb::Snapshot state = at(job16_with_clone(), 1'000'000);
+  std::set<std::string> ids;
+  for (const pb::OutcomeFinding& finding : state.findings()) ids.insert(finding.id());
+  CHECK(ids.contains("symmetric-assumed"));
+  CHECK(ids.contains("variance-unknown"));
+}
+
 TEST_CASE("time travel sees what a whole run shows when it passes there", "[sim][travel]") {
   const std::vector<std::vector<std::string>> jobs = {
       {},
