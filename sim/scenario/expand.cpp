@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "base/install.hpp"
 #include "platforms/model/catalogue.hpp"
@@ -12,7 +15,34 @@
 namespace rehearse::sim {
 namespace {
 
-// The catalogue entry whose GPUs are those of the trace; the platform repeated until all ranks fit.
+// Words of a GPU's name that tell its chip: of "NVIDIA A100-SXM4-80GB" A100, of "NVIDIA GeForce RTX 3090" 3090.
+std::set<std::string> chips_of(std::string_view model) {
+  std::set<std::string> out;
+  const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  for (size_t at = 0; at < model.size();) {
+    size_t end = at;
+    while (end < model.size() && is_letter(model[end])) ++end;
+    const std::string word(model.substr(at, end - at));
+    const auto digits = std::count_if(word.begin(), word.end(),
+                                      [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (digits >= 2 && !word.ends_with("GB")) out.insert(word);
+    at = end + 1;
+  }
+  return out;
+}
+
+// How much two names of GPUs are of the same one: all, or the chip.
+size_t likeness(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return 0;
+  if (a == b) return 100;
+  const std::set<std::string> ours = chips_of(a);
+  size_t common = 0;
+  for (const std::string& word : chips_of(b)) common += ours.contains(word) ? 1 : 0;
+  return common;
+}
+
+// The catalogue entry whose GPUs are those of the trace, NVIDIA's own machines first, then by memory; the platform
+// repeated until all ranks fit.
 Result<void> assume_platform(Scenario& scenario) {
   const traces::Trace& trace = *scenario.trace;
   const std::string model = trace.ranks.empty() ? "" : trace.ranks.front().gpu_model;
@@ -20,13 +50,18 @@ Result<void> assume_platform(Scenario& scenario) {
   const platforms::PlatformCatalogue catalogue(folder);
   RH_TRY(std::vector<platforms::Entry> entries, catalogue.list());
   std::string chosen = "dgx-h100";
+  std::tuple<size_t, bool, Bytes> best{0, false, 0};
   for (const platforms::Entry& entry : entries) {
     RH_TRY(pb::Platform platform, catalogue.platform(entry.id));
-    if (platform.nodes_size() > 0 && platform.nodes(0).gpus_size() > 0 && !model.empty() &&
-        platform.nodes(0).gpus(0).model() == model && entry.id.rfind("dgx", 0) == 0) {
-      chosen = entry.id;
-      break;
-    }
+    if (platform.nodes_size() == 0 || platform.nodes(0).gpus_size() == 0) continue;
+    const pb::Gpu& gpu = platform.nodes(0).gpus(0);
+    const Bytes recorded = trace.ranks.empty() ? 0 : trace.ranks.front().gpu_memory;
+    const size_t alike = likeness(gpu.model(), model);
+    const std::tuple fit(alike, entry.id.starts_with("dgx"),
+                         recorded > 0 ? -std::abs(recorded - Bytes{gpu.memory()}) : 0);
+    if (alike == 0 || (std::get<0>(best) > 0 && fit <= best)) continue;
+    best = fit;
+    chosen = entry.id;
   }
   RH_TRY(*scenario.document.mutable_platform(), catalogue.platform(chosen));
   scenario.findings.add(

@@ -8,7 +8,9 @@
 
 #include "sim/prepared.hpp"
 #include "sim/simulate.hpp"
+#include "tests/sim/job16.hpp"
 #include "tests/temporary_folder.hpp"
+#include "traces/model/rtrace.hpp"
 
 namespace rehearse::scenario_test {
 using namespace rehearse;
@@ -52,6 +54,36 @@ struct File {
 };
 
 }  // namespace
+
+TEST_CASE("a trace without a platform runs on machines with its GPUs", "[sim][scenario]") {
+  struct Row {
+    const char* model;
+    Bytes memory;
+    const char* platform;
+  };
+  const tests::TemporaryFolder folder;
+  const std::string file = (folder.path / "job.rtrace").string();
+  const std::vector<Row> rows = {{"NVIDIA A100-SXM4-80GB", 0, "DGX A100"},
+                                 {"NVIDIA A100-PG509-200", 42'505'273'344, "DGX A100 40GB"},
+                                 {"NVIDIA H100 PCIe", 0, "DGX H100"},
+                                 {"Tesla V100-SXM2-32GB", 0, "DGX-1"},
+                                 {"AMD Instinct MI300X", 0, "MI300X"},
+                                 {"NVIDIA GeForce RTX 3090", 0, "3090"},
+                                 {"Something else", 0, "DGX H100"},
+                                 {"", 0, "DGX H100"}};
+  for (const Row& row : rows) {
+    INFO(row.model);
+    traces::Trace trace = *tests::job16().trace;
+    trace.ranks.front().gpu_model = row.model;
+    trace.ranks.front().gpu_memory = row.memory;
+    REQUIRE(traces::write_rtrace(trace, file, Overwrite::kReplace));
+    const Scenario scenario = load(file);
+    CHECK_THAT(
+        scenario.document.platform().name() + scenario.document.platform().nodes(0).gpus(0).model(),
+        Catch::Contains(row.platform));
+    CHECK(scenario.findings.count("platform-assumed") == 1);
+  }
+}
 
 TEST_CASE("every shipped scenario completes with nobody to blame", "[sim][scenario]") {
   const auto shipped = shipped_scenarios();
