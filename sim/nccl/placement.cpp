@@ -52,7 +52,8 @@ class Placing {
       if (entry == nullptr) {
         return fail(Code::kBadInput, fmt::format("rank {} is not launched", rank),
                     "communicator " + communicator_.id,
-                    "add it to launch.ranks, or record all ranks of the job");
+                    "record all ranks of the job, let `rehearse import --assume-symmetric` clone "
+                    "those that are missing, or add it to launch.ranks");
       }
       Member member;
       member.rank = rank;
