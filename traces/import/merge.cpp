@@ -13,6 +13,7 @@
 #include "traces/import/clock.hpp"
 #include "traces/import/match.hpp"
 #include "traces/import/members.hpp"
+#include "traces/import/placed.hpp"
 #include "traces/import/steps.hpp"
 #include "traces/import/symmetric.hpp"
 #include "traces/program/overhead.hpp"
@@ -22,105 +23,6 @@ namespace {
 
 // Ranks that a call may name beyond those that files state.
 constexpr int32_t kMostWorld = 1 << 20;
-
-struct Placed {
-  RankPart part;
-  std::string file;
-};
-
-// The operations of `from` beside those of `into`, the same rank at another time.
-void append(RankPart& into, RankPart from) {
-  RankTrace& a = into.trace;
-  RankTrace& b = from.trace;
-  std::map<std::pair<LaneKind, uint32_t>, uint16_t> lanes;
-  for (size_t l = 0; l < a.lanes.size(); ++l)
-    lanes.emplace(std::pair(a.lanes[l].kind, a.lanes[l].name), static_cast<uint16_t>(l));
-  std::vector<uint16_t> lane_of(b.lanes.size(), 0);
-  for (size_t l = 0; l < b.lanes.size(); ++l) {
-    const auto [at, added] = lanes.emplace(std::pair(b.lanes[l].kind, b.lanes[l].name),
-                                           static_cast<uint16_t>(a.lanes.size()));
-    if (added && a.lanes.size() < UINT16_MAX) {
-      a.lanes.push_back({b.lanes[l].kind, static_cast<int64_t>(a.lanes.size()), b.lanes[l].name});
-    }
-    lane_of[l] = std::min(at->second, static_cast<uint16_t>(a.lanes.size() - 1));
-  }
-  std::vector<uint32_t> group_of;
-  for (Communicator& c : from.communicators) {
-    const auto same = std::find_if(into.communicators.begin(), into.communicators.end(),
-                                   [&](const Communicator& d) { return d.id == c.id; });
-    group_of.push_back(static_cast<uint32_t>(same - into.communicators.begin()));
-    if (same == into.communicators.end()) into.communicators.push_back(std::move(c));
-  }
-  into.sized.resize(a.ops.calls.size(), true);
-  for (size_t op = 0; op < b.ops.size(); ++op) {
-    const uint16_t lane = lane_of[b.ops.lane[op]];
-    if (const Call* call = b.ops.call(op)) {
-      const uint32_t index = b.ops.detail[op] - 1;
-      Call copy = *call;
-      copy.communicator = group_of[call->communicator];
-      a.ops.add_call(lane, b.ops.name[op], b.ops.start[op], b.ops.duration[op],
-                     b.ops.correlation[op], copy);
-      into.sized.push_back(index >= from.sized.size() || from.sized[index]);
-    } else {
-      a.ops.add(b.ops.kind[op], lane, b.ops.name[op], b.ops.start[op], b.ops.duration[op],
-                b.ops.correlation[op]);
-    }
-  }
-  a.ops.sort();
-}
-
-bool uses_gpu(const RankTrace& rank) {
-  return std::any_of(rank.lanes.begin(), rank.lanes.end(),
-                     [](const Lane& lane) { return lane.kind == LaneKind::kStream; });
-}
-
-// Ranks that files tell come first; the others get the lowest numbers that are free, in order of
-// files.
-std::vector<Placed> place_ranks(std::vector<FilePart>& parts, Findings& findings) {
-  std::vector<Placed> placed, homeless;
-  std::set<RankId> taken;
-  for (FilePart& part : parts) {
-    for (RankPart& rank : part.ranks) {
-      if (!rank.rank_known) {
-        homeless.push_back({std::move(rank), part.file});
-      } else if (taken.insert(rank.trace.rank).second) {
-        placed.push_back({std::move(rank), part.file});
-      } else if (const auto first = std::find_if(
-                     placed.begin(), placed.end(),
-                     [&](const Placed& p) { return p.part.trace.rank == rank.trace.rank; });
-                 rank.may_continue && first->part.may_continue) {
-        append(first->part, std::move(rank));
-      } else if (uses_gpu(rank.trace) != uses_gpu(first->part.trace)) {
-        // Processes that a rank starts, to load data for it, carry its number too.
-        Placed helper{std::move(rank), part.file};
-        if (uses_gpu(helper.part.trace)) std::swap(helper, *first);
-        findings.add("helper-process", Severity::kInfo,
-                     fmt::format("{}: rank {}", helper.file, helper.part.trace.rank),
-                     "processes beside a rank's own that put no work on a GPU are left out");
-      } else {
-        findings.add(
-            "rank-twice", Severity::kDataLoss,
-            fmt::format("{}: rank {}", part.file, rank.trace.rank),
-            "only the first file of a rank is read; import one recording window of one job");
-      }
-    }
-  }
-  RankId next = 0;
-  for (Placed& p : homeless) {
-    while (taken.contains(next)) ++next;
-    p.part.trace.rank = next;
-    taken.insert(next);
-    findings.add("rank-assumed", Severity::kWarning,
-                 fmt::format("{}: taken as rank {}", p.file, next),
-                 "the file does not tell its rank; put it in the name (rank3.json) or record it in "
-                 "distributedInfo");
-    placed.push_back(std::move(p));
-  }
-  std::stable_sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
-    return a.part.trace.rank < b.part.trace.rank;
-  });
-  return placed;
-}
 
 uint32_t world_size_of(const std::vector<FilePart>& parts, const std::vector<Placed>& placed,
                        Findings& findings) {
