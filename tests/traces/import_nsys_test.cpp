@@ -192,6 +192,7 @@ TEST_CASE("a peer that is no member is not believed", "[import][nsys]") {
     }
     const Imported got = imported(sql);
     REQUIRE(got.trace.ranks.size() == 2);
+    CHECK(got.trace.header.world_size() == 2);
     for (const RankTrace& rank : got.trace.ranks) CHECK(rank.ops.calls.at(0).peer == -1);
     CHECK(got.findings.count("peer-not-a-member") == (peer < 0 ? 0 : 2));
     TempFolder folder;

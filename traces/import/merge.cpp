@@ -44,8 +44,12 @@ uint32_t world_size_of(const std::vector<FilePart>& parts, const std::vector<Pla
       for (const RankId member : c.members) world = std::max(world, member + 1);
     }
     for (const Call& call : p.part.trace.ops.calls) {
-      const bool everyone = call.communicator < p.part.communicators.size() &&
-                            p.part.communicators[call.communicator].members.empty();
+      // Of communicators whose size nothing else tells.
+      const auto& places = p.part.places;
+      const bool everyone =
+          call.communicator < p.part.communicators.size() &&
+          p.part.communicators[call.communicator].members.empty() &&
+          (call.communicator >= places.size() || places[call.communicator].size == 0);
       if (everyone && call.peer >= 0 && call.peer < kMostWorld) {
         world = std::max(world, static_cast<uint32_t>(call.peer) + 1);
       }
