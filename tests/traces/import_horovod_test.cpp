@@ -145,6 +145,8 @@ TEST_CASE("a timeline in an object is a timeline", "[import][horovod]") {
 {"ph": "E", "ts": 3, "pid": 1}, {"ph": "B", "name": "ALLREDUCE", "ts": 4, "pid": 1},
 {"ph": "E", "ts": 9, "pid": 1, "args": {"dtype": "float32", "shape": "[128]"}}]})js";
   CHECK(horovod::sniff(text));
+  CHECK_FALSE(horovod::sniff(samples::document(
+      R"js({"ph": "X", "cat": "cpu_op", "name": "NEGOTIATE_ALLREDUCE", "pid": 1, "tid": 1, "ts": 1, "dur": 2})js")));
   const auto got = import_text(text, {}, "timeline.json");
   REQUIRE(got);
   REQUIRE(got->trace.ranks.at(0).ops.calls.size() == 1);

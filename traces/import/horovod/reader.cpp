@@ -89,8 +89,11 @@ bool sniff(std::string_view head) {
   const size_t first = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (first == std::string_view::npos) return false;
   const auto has = [&](std::string_view text) { return head.find(text) != std::string_view::npos; };
-  // Horovod writes an array; tools that cut timelines put it into an object.
-  if (head[first] == '{') return has("\"traceEvents\"") && has("\"NEGOTIATE_");
+  // Horovod writes an array; tools that cut timelines put it into an object. Profiles of a job with Horovod hold the same
+  // names, with categories.
+  if (head[first] == '{') {
+    return has("\"traceEvents\"") && has("\"NEGOTIATE_") && !has("\"cat\"");
+  }
   return head[first] == '[' && has("\"ph\"") &&
          (has("\"NEGOTIATE_") || has("\"CYCLE_START\"") ||
           has("\"start_time_since_epoch_in_micros\""));
