@@ -34,6 +34,11 @@ constexpr BytesPerSec kTcpStream = 2.5e9;
 // it; with all 8 two do, and 16 channels move 316 to 324 GB/s.
 constexpr BytesPerSec kQueuePair = 20e9;
 
+// NCCL's figures of one channel of a tree are of its graphs' channels, each of which runs as two (NCCL model §7.4): B200
+// moves 335 and 191 to 195 GB/s in trees over 2 and 4 to 62 nodes with 16 channels, which is 8 of 42.8 and 24 GB/s
+// (validation/figures/held_out, its reports).
+constexpr double kCopies = 2;
+
 // Send and recv: bytes that half a block moves per clock, and the time one chunk costs beside its
 // bytes. Priors: an SM copies some 12 bytes per clock and direction, a flag takes about 3 µs.
 constexpr double kPairBytesPerClock = 12;
@@ -252,7 +257,13 @@ BytesPerSec channel_limit(const NcclModel& model, Algorithm algorithm, Protocol 
       // NCCL halves it: a tree passes each byte up and down.
       return (protocol == Protocol::kLl128 ? c.tree_ll128_per_channel
                                            : c.tree_per_channel)[arch][scale] *
-             1e9 / 2;
+             1e9 / 2 / kCopies;
+    case Algorithm::kNvlsTree: {
+      const double bus = c.nvls_tree_per_channel[arch][scale] * 1e9 *
+                         std::max(1, graph_of(shape, algorithm).n_channels);
+      const double ranks = shape.n_ranks;
+      return bus * ranks / (2 * std::max(1.0, ranks - 1)) / std::max(1, channels);
+    }
     default:
       return 0;
   }
@@ -289,6 +300,28 @@ BytesPerSec host_memory_link(const ModelContext& context, const Placement& place
   return slowest;
 }
 
+BytesPerSec staging_link(const ModelContext& context, const Placement& placement,
+                         const Graphs& graphs, Algorithm algorithm, int channels) {
+  const auto staged = [&](uint32_t member, uint32_t net, Direction direction) {
+    const Member& own = placement.members[member];
+    const NodeSystem& system = placement.groups[own.group].system();
+    if (net >= system.nets.size()) return true;
+    return direction == Direction::kSend ? !system.gpu_direct_send(own.local, net)
+                                         : !system.gpu_direct(own.local, net);
+  };
+  const auto posts = posts_of(graphs, algorithm, channels, staged);
+  double slowest = 0;
+  std::vector<LinkId> route;
+  for (const auto& [member, own] : posts) {
+    route.clear();
+    context.links.gpu_to_host(placement.members[member].gpu, route);
+    if (route.empty()) continue;
+    const double rate = context.links[route.front()].capacity / std::max(own.sends, own.receives);
+    slowest = slowest == 0 ? rate : std::min(slowest, rate);
+  }
+  return slowest;
+}
+
 void limit_by_network(const ModelContext& context, const Placement& placement,
                       std::vector<FlowLoad>& flows) {
   const bool rdma =
@@ -314,6 +347,29 @@ void limit_by_network(const ModelContext& context, const Placement& placement,
     const BytesPerSec most = rate_alone(context, outside) * share;
     if (most > 0) flow.cap = flow.cap > 0 ? std::min(flow.cap, most) : most;
   }
+}
+
+BytesPerSec direct_limit(const ModelContext& context, const std::vector<LinkWeight>& links,
+                         const CommShape& shape) {
+  // As NCCL counts it (§3.2): every byte once up and once down, own slices too, and from Hopper on .85 of that.
+  double slowest = 0;
+  for (const LinkWeight& use : links) {
+    if (context.links[use.link].kind != platforms::LinkKind::kNvlink) continue;
+    const double own = effective_capacity(context.platform, context.links[use.link]);
+    slowest = slowest == 0 ? own : std::min(slowest, own);
+  }
+  return slowest / 2 * (shape.cc_min >= 90 ? .85 : 1) / std::max(1, shape.collnet_heads);
+}
+
+PostedBy posted_by(const ModelContext& context, const Placement& placement) {
+  for (const Member& member : placement.members) {
+    const auto& nics = placement.groups[member.group].nics;
+    if (nics.empty()) continue;
+    const pb::Node& node = context.platform.nodes(static_cast<int>(member.gpu.node));
+    const pb::NicKind kind = node.nics(static_cast<int>(nics.front())).kind();
+    if (kind == pb::EFA || kind == pb::SLINGSHOT) return PostedBy::kLibfabric;
+  }
+  return PostedBy::kVerbs;
 }
 
 BytesPerSec connection_limit(const ModelContext& context, const Placement& placement) {

@@ -15,12 +15,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/units.hpp"
 #include "sim/nccl/placement.hpp"
 #include "sim/nccl/plan.hpp"
+#include "sim/nccl/posts.hpp"
 #include "sim/nccl/time_terms.hpp"
 
 namespace rehearse::sim {
@@ -85,6 +87,19 @@ struct ChannelPace {
 // threads of a GPU reach a share, all channels together; 0 when none does.
 [[nodiscard]] BytesPerSec host_memory_link(const ModelContext& context, const Placement& placement,
                                            const Graphs& graphs);
+
+// Rate per channel of the slowest PCIe link by which GPUs pass messages through host memory on their way to or from the
+// network, of which their threads reach the same share; 0 where all have GPUDirect.
+[[nodiscard]] BytesPerSec staging_link(const ModelContext& context, const Placement& placement,
+                                       const Graphs& graphs, Algorithm algorithm, int channels);
+
+// How NCCL reaches the adapters of a communicator.
+[[nodiscard]] PostedBy posted_by(const ModelContext& context, const Placement& placement);
+
+// Rate of a head's slice that GPUs of a node keep up in CollNetDirect, over NVLinks among `links`; 0: there are none.
+[[nodiscard]] BytesPerSec direct_limit(const ModelContext& context,
+                                       const std::vector<LinkWeight>& links,
+                                       const CommShape& shape);
 
 // Keeps flows below what the classes of their traffic get from the fabric and what adapters reach of
 // GPU memory, by the settings of the members' ranks (sim/nccl/network_settings.hpp).

@@ -300,8 +300,11 @@ std::vector<FlowLoad> CommunicatorModel::Impl::flows(const Call& asked, const Pl
       break;
     case Algorithm::kCollnetDirect: {
       const double slice = total / std::max(1, graphs.shape.collnet_heads);
-      add(loads.collnet_heads(Loads::Way::kUp), slice * up, limit);
-      add(loads.collnet_heads(Loads::Way::kDown), slice * down, limit);
+      std::vector<LinkWeight> up_links = loads.collnet_heads(Loads::Way::kUp);
+      const BytesPerSec inside = direct_limit(context, up_links, graphs.shape);
+      const BytesPerSec most = limit > 0 && inside > 0 ? std::min(limit, inside) : limit + inside;
+      add(std::move(up_links), slice * up, most);
+      add(loads.collnet_heads(Loads::Way::kDown), slice * down, most);
       out.back().pair = kBackFromSwitches;
       break;
     }
@@ -366,6 +369,13 @@ CommunicatorModel::Impl::Caps CommunicatorModel::Impl::caps(const Call& asked, c
                 wire_factor(choice.protocol) * parameters.channel;
   out.host =
       host_memory_link(context, placement, graphs) * parameters.host_share / std::max(1, channels);
+  const bool staged = placement.inter == InterTransport::kRdma ||
+                      placement.inter == InterTransport::kSocket || placement.staged_sends;
+  if (apart && staged) {
+    const BytesPerSec own = staging_link(context, placement, graphs, choice.algorithm, channels) *
+                            parameters.host_share;
+    if (own > 0) out.host = out.host > 0 ? std::min(out.host, own) : own;
+  }
   if (apart && placement.inter == InterTransport::kSocket) {
     for (const Member& member : placement.members) {
       const BytesPerSec own = socket_limit(member);
@@ -381,8 +391,9 @@ CommunicatorModel::Impl::Caps CommunicatorModel::Impl::caps(const Call& asked, c
     const auto total = total_bytes(asked, static_cast<int>(placement.members.size()));
     const double messages = static_cast<double>(total) / channels / connections /
                             static_cast<double>(std::max<int64_t>(1, message));
-    out.posts =
-        posting_limit(graphs, choice, channels, message, messages) * wire_factor(choice.protocol);
+    out.posts = posting_limit(graphs, choice,
+                              {channels, message, messages, posted_by(context, placement)}) *
+                wire_factor(choice.protocol);
   }
   return out;
 }

@@ -48,17 +48,21 @@ TEST_CASE("heads of a tree share the messages of all channels", "[sim][nccl][pos
         Approx(2 * messages_of_busiest(graphs, Algorithm::kNvlsTree, 16)));
 }
 
-TEST_CASE("posts cost twice as much with AMD processors and thrice with SIMPLE",
+TEST_CASE("posts cost twice as much with AMD processors and thrice through libfabric",
           "[sim][nccl][posts]") {
   Graphs graphs = hopper("dgx-h100", 8).world->graphs();
   const Choice simple{Algorithm::kNvlsTree, Protocol::kSimple, 0, 16, 512};
   graphs.shape.cpu_vendor = CpuVendor::kIntel;
-  const double intel = posting_limit(graphs, simple, 16, 65536, kMany);
-  // Eight messages of 1.5 us for 64 KiB.
-  CHECK(intel == Approx(65536 / (8 * 1.5e-6)));
+  const double intel = posting_limit(graphs, simple, {16, 65536, kMany, PostedBy::kVerbs});
+  // Eight messages of 0.5 us for 64 KiB.
+  CHECK(intel == Approx(65536 / (8 * .5e-6)));
+  CHECK(posting_limit(graphs, simple, {16, 65536, kMany, PostedBy::kLibfabric}) ==
+        Approx(intel / 3));
+  const Choice ll{Algorithm::kNvlsTree, Protocol::kLl, 0, 16, 512};
+  CHECK(posting_limit(graphs, ll, {16, 65536, kMany, PostedBy::kLibfabric}) == Approx(intel));
   graphs.shape.cpu_vendor = CpuVendor::kAmd;
-  CHECK(posting_limit(graphs, simple, 16, 65536, kMany) == Approx(intel / 2));
-  CHECK(posting_limit(graphs, simple, 16, 2 * 65536, kMany) == Approx(intel));
+  CHECK(posting_limit(graphs, simple, {16, 65536, kMany, PostedBy::kVerbs}) == Approx(intel / 2));
+  CHECK(posting_limit(graphs, simple, {16, 2 * 65536, kMany, PostedBy::kVerbs}) == Approx(intel));
 }
 
 TEST_CASE("small chunks of a tree with in-switch reduction are bound by the host that posts them",
@@ -77,7 +81,7 @@ TEST_CASE("the first message of a connection is part of its hop's latency", "[si
   const Graphs graphs = hopper("dgx-h100", 8).world->graphs();
   const Choice simple{Algorithm::kNvlsTree, Protocol::kSimple, 0, 16, 512};
   const auto time = [&](double messages) {
-    const double limit = posting_limit(graphs, simple, 16, 65536, messages);
+    const double limit = posting_limit(graphs, simple, {16, 65536, messages, PostedBy::kVerbs});
     return limit > 0 ? messages * 65536 / limit : 0;
   };
   CHECK(time(1) == 0);
@@ -86,10 +90,34 @@ TEST_CASE("the first message of a connection is part of its hop's latency", "[si
   CHECK(time(101) == Approx(100 * time(2)));
 }
 
+TEST_CASE("who sends and receives between nodes", "[sim][nccl][posts]") {
+  const Bed bed = hopper("dgx-h100", 4);
+  const Graphs& graphs = bed.world->graphs();
+  const auto every = [](uint32_t, uint32_t, Direction) { return true; };
+  double sends = 0, receives = 0;
+  for (const auto& [member, posts] : posts_of(graphs, Algorithm::kRing, 8, every)) {
+    sends += posts.sends;
+    receives += posts.receives;
+  }
+  // Eight rings leave and enter each of four nodes once.
+  CHECK(sends == 32);
+  CHECK(receives == 32);
+  sends = 0;
+  // Three edges join four nodes, each with a message up and one down.
+  for (const auto& [member, posts] : posts_of(graphs, Algorithm::kTree, 8, every)) {
+    sends += posts.sends;
+  }
+  CHECK(sends == 8 * 3 * 2);
+  CHECK(posts_of(graphs, Algorithm::kCollnetDirect, 8, every).empty());
+  const auto none = [](uint32_t, uint32_t, Direction) { return false; };
+  CHECK(posts_of(graphs, Algorithm::kRing, 8, none).empty());
+}
+
 TEST_CASE("rings never feel who posts their messages", "[sim][nccl][posts]") {
   const Bed bed = hopper("aws-p5", 8, {{"NCCL_ALGO", "Ring", {}}});
-  const double limit = posting_limit(
-      bed.world->graphs(), {Algorithm::kRing, Protocol::kSimple, 0, 32, 512}, 32, 1 << 20, kMany);
+  const double limit =
+      posting_limit(bed.world->graphs(), {Algorithm::kRing, Protocol::kSimple, 0, 32, 512},
+                    {32, 1 << 20, kMany, PostedBy::kLibfabric});
   Question question;
   question.bytes = Bytes{4} << 30;
   const Explanation e = bed.explained(question);
