@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "cli/context.hpp"
@@ -111,6 +112,8 @@ Json explanation_json(const Explanation& e, const ExplanationFrame& frame) {
                        {"between", e.between},
                        {"offered", e.offered},
                        {"fallbacks", fallbacks}};
+  out["graph_kind"] =
+      std::array{"rings", "trees", "heads", "head_trees"}[static_cast<size_t>(e.graph_kind)];
   out["graph"] = graph_json(e);
   out["latency_ns"] = e.latency_time;
   out["latency"] = latency;

@@ -174,26 +174,46 @@ void nest(const std::vector<int>& parent, int node, int depth, std::string& out)
   out += ")";
 }
 
+size_t in_tree(const sim::ExplainedChannel& channel) {
+  return static_cast<size_t>(std::count_if(channel.parent.begin(), channel.parent.end(),
+                                           [](int p) { return p != sim::kNotInTree; }));
+}
+
+const char* title_of(sim::GraphKind kind) {
+  switch (kind) {
+    case sim::GraphKind::kRings:
+      return "rings";
+    case sim::GraphKind::kTrees:
+      return "trees";
+    case sim::GraphKind::kHeads:
+      return "heads of each node, which reduce a slice each";
+    case sim::GraphKind::kHeadTrees:
+      return "trees between nodes, two for each head of a node";
+  }
+  return "rings";
+}
+
 std::string graphs(const Explanation& e, const ExplanationFrame& frame, const Terminal& t) {
   if (e.graph.empty()) return "";
-  std::string out = section(t, e.graph.front().parent.empty() ? "rings" : "trees");
+  const bool heads = e.graph_kind == sim::GraphKind::kHeads;
+  std::string out = section(t, title_of(e.graph_kind));
   const size_t shown =
       frame.every_channel ? e.graph.size() : std::min(e.graph.size(), kFewChannels);
   for (size_t i = 0; i < shown; ++i) {
     const auto& channel = e.graph[i];
     std::string line;
     if (channel.parent.empty()) {
-      line = ranks_in_order(channel.ring, " > ", frame.every_channel);
-    } else if (channel.parent.size() <= kFewRanks || frame.every_channel) {
+      line = ranks_in_order(channel.ring, heads ? ", " : " > ", frame.every_channel);
+    } else if (in_tree(channel) <= kFewRanks || frame.every_channel) {
       const auto root = std::find(channel.parent.begin(), channel.parent.end(), -1);
       nest(channel.parent, static_cast<int>(root - channel.parent.begin()), 0, line);
     } else {
-      line = fmt::format("{} ranks; -v shows them", channel.parent.size());
+      line = fmt::format("{} ranks; -v shows them", in_tree(channel));
     }
     out += fmt::format("{:>3}  {}", channel.channel, line);
     std::vector<std::string> adapters = channel.adapters;
     adapters.erase(std::unique(adapters.begin(), adapters.end()), adapters.end());
-    if (!adapters.empty() && adapters.size() <= 4) out += "  by " + join_words(adapters);
+    if (!adapters.empty() && (heads || adapters.size() <= 4)) out += "  by " + join_words(adapters);
     out += "\n";
   }
   if (shown < e.graph.size()) {

@@ -7,12 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/atomic_file.hpp"
+#include "base/document.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/context.hpp"
 #include "cli/explanation.hpp"
 #include "cli/platform_option.hpp"
 #include "cli/verbs.hpp"
+#include "platforms/model/catalogue.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -96,6 +98,25 @@ Result<sim::TestbedOptions> testbed_options(const Context& context) {
   return options;
 }
 
+// --set: paths of the expanded platform, of as many nodes as are asked for.
+Result<void> set_paths(const Context& context, const sim::TestbedOptions& options,
+                       const std::string& name, pb::Platform& platform) {
+  if (!context.has("set")) return {};
+  if (options.nodes > 0) platform.set_scale(options.nodes);
+  if (auto done = platforms::expand(platform, name); !done) return tl::unexpected(done.error());
+  for (const std::string& text : context.get<std::vector<std::string>>("set")) {
+    const size_t equals = text.find('=');
+    if (equals == text.npos) {
+      return fail(Code::kUsage, "cannot read " + in_quotes(text), "--set",
+                  "write PATH=VALUE, as in 'nodes[*].nics[0].down=true'");
+    }
+    if (auto done = set_path(platform, text.substr(0, equals), text.substr(equals + 1)); !done) {
+      return tl::unexpected(done.error());
+    }
+  }
+  return {};
+}
+
 Result<int> run_nccl(Context& context) {
   if (!context.has("platform")) {
     return fail(Code::kUsage, "--platform is missing: the machine", "nccl explain",
@@ -104,6 +125,9 @@ Result<int> run_nccl(Context& context) {
   const std::string name = context.get<std::string>("platform");
   RH_TRY(pb::Platform platform, read_platform(name));
   RH_TRY(const sim::TestbedOptions options, testbed_options(context));
+  if (auto done = set_paths(context, options, name, platform); !done) {
+    return tl::unexpected(done.error());
+  }
   sim::Question question;
   question.collective = context.get<std::string>("collective");
   question.type = context.get<std::string>("type");
@@ -175,6 +199,8 @@ Verb nccl_verb() {
     add("nccl-version", po::value<std::string>()->value_name("V"), "2.12 to 2.30; default 2.28.9");
     add("env", po::value<std::vector<std::string>>()->value_name("NAME=VALUE"),
         "a variable of all ranks, or ranks[8-15].env.NAME=VALUE; repeatable");
+    add("set", po::value<std::vector<std::string>>()->value_name("PATH=VALUE"),
+        "a figure of the expanded platform, as 'nodes[*].nics[0].down=true'; repeatable");
     add("file", po::value<std::vector<std::string>>()->value_name("PATH[=FILE]"),
         "a file that NCCL_TOPO_FILE or NCCL_GRAPH_FILE names by PATH; its text "
         "is in FILE; "

@@ -164,10 +164,78 @@ class Explaining {
     }
   }
 
-  void fill_graph(Algorithm algorithm) {
+  // Do adapters carry what goes between nodes?
+  [[nodiscard]] bool by_adapters() const {
+    const Placement& placement = model_.placement();
+    return placement.groups.size() > 1 && placement.inter != InterTransport::kSocket &&
+           placement.inter != InterTransport::kNvlink;
+  }
+
+  void fill_heads(Algorithm algorithm) {
+    const Placement& placement = model_.placement();
+    const Graphs& graphs = model_.graphs();
+    const bool collnet = algorithm == Algorithm::kCollnetDirect;
+    out_.graph_kind = GraphKind::kHeads;
+    for (size_t g = 0; g < placement.groups.size(); ++g) {
+      ExplainedChannel node;
+      node.channel = static_cast<int>(g);
+      const auto add = [&](uint32_t member, uint32_t nic) {
+        node.ring.push_back(placement.members[member].rank);
+        if (by_adapters()) node.adapters.push_back(adapter(placement.groups[g], nic));
+      };
+      if (collnet && g < graphs.collnet_heads.size()) {
+        for (const NodePath& head : graphs.collnet_heads[g]) add(head.members.front(), head.nic);
+      }
+      if (!collnet && g < graphs.heads.size()) {
+        for (size_t h = 0; h < graphs.heads[g].size(); ++h) {
+          add(graphs.heads[g][h], h < graphs.head_nics[g].size() ? graphs.head_nics[g][h] : 0);
+        }
+      }
+      out_.graph.push_back(std::move(node));
+    }
+  }
+
+  void fill_head_trees() {
     const Placement& placement = model_.placement();
     const Graphs& graphs = model_.graphs();
     const int nodes = static_cast<int>(placement.groups.size());
+    out_.graph_kind = GraphKind::kHeadTrees;
+    for (int h = 0; h < graphs.shape.nvls_heads; ++h) {
+      const auto rank_of = [&](int node) {
+        return static_cast<int>(
+            placement.members[graphs.heads[static_cast<size_t>(node)][static_cast<size_t>(h)]]
+                .rank);
+      };
+      for (int which = 0; which < 2; ++which) {
+        ExplainedChannel tree;
+        tree.channel = h;
+        int last = 0;
+        for (const Member& member : placement.members) {
+          last = std::max(last, static_cast<int>(member.rank));
+        }
+        tree.parent.assign(static_cast<size_t>(last) + 1, kNotInTree);
+        for (int n = 0; n < nodes; ++n) {
+          const int up = binary_tree(n, nodes, which).up;
+          tree.parent[static_cast<size_t>(rank_of(n))] = up < 0 ? -1 : rank_of(up);
+          if (by_adapters()) {
+            tree.adapters.push_back(
+                adapter(placement.groups[static_cast<size_t>(n)],
+                        graphs.head_nics[static_cast<size_t>(n)][static_cast<size_t>(h)]));
+          }
+        }
+        out_.graph.push_back(std::move(tree));
+      }
+    }
+  }
+
+  void fill_graph(Algorithm algorithm) {
+    if (algorithm == Algorithm::kNvls || algorithm == Algorithm::kCollnetDirect) {
+      return fill_heads(algorithm);
+    }
+    if (algorithm == Algorithm::kNvlsTree) return fill_head_trees();
+    if (algorithm == Algorithm::kTree) out_.graph_kind = GraphKind::kTrees;
+    const Placement& placement = model_.placement();
+    const Graphs& graphs = model_.graphs();
     std::set<std::vector<uint32_t>> seen;
     for (size_t c = 0; c < graphs.rings.size(); ++c) {
       ExplainedChannel channel;
@@ -175,9 +243,7 @@ class Explaining {
       for (size_t g = 0; g < graphs.rings[c].size(); ++g) {
         const NodePath& path = graphs.rings[c][g];
         for (uint32_t m : path.members) channel.ring.push_back(placement.members[m].rank);
-        const bool named = nodes > 1 && placement.inter != InterTransport::kSocket &&
-                           placement.inter != InterTransport::kNvlink;
-        if (named) channel.adapters.push_back(adapter(placement.groups[g], path.nic));
+        if (by_adapters()) channel.adapters.push_back(adapter(placement.groups[g], path.nic));
       }
       if (algorithm == Algorithm::kTree) {
         for (const int parent : tree_parents(placement, graphs, static_cast<int>(c))) {

@@ -27,13 +27,23 @@ struct ExplainedVariant {
   bool chosen = false;
 };
 
-// A way through members: one ring, or one tree by its parents.
+// What the channels of an algorithm run on.
+enum class GraphKind : uint8_t {
+  kRings,
+  kTrees,
+  kHeads,      // one entry per node: the GPUs that reduce and pass on, each a slice
+  kHeadTrees,  // one entry per head and tree: nodes joined by their heads of one number
+};
+
+// A way through members: one ring, one tree by its parents, or the heads of a node.
 struct ExplainedChannel {
-  int channel = 0;
-  std::vector<uint32_t> ring;  // ranks in order, closed
-  std::vector<int> parent;     // of every rank in the tree; -1: the root. Empty without trees
+  int channel = 0;             // of heads: the node; of trees of heads: the number of the head
+  std::vector<uint32_t> ring;  // ranks in order, closed; the heads of a node
+  // Of every rank in the tree; -1: the root, -2: not in this tree. Empty without trees.
+  std::vector<int> parent;
   std::vector<std::string> adapters;  // node by node the network adapter; empty on one node
 };
+constexpr int kNotInTree = -2;
 
 struct ExplainedLink {
   std::string name;
@@ -66,6 +76,7 @@ struct Explanation {
   std::string inside, between;  // transports; `between` empty on one node
   std::string offered;          // what the hardware could do
   std::vector<Fallback> fallbacks;
+  GraphKind graph_kind = GraphKind::kRings;
   std::vector<ExplainedChannel> graph;  // distinct channels
 
   std::vector<LatencyPart> latency;
