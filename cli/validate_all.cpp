@@ -46,8 +46,9 @@ Json check_json(const Check& check, bool with_rows) {
   out["median_error"] = compared ? Json(rounded(check.median_error)) : Json(nullptr);
   out["p90_error"] = compared ? Json(rounded(check.p90_error)) : Json(nullptr);
   out["median_interval"] =
-      compared ? Json::array({rounded(check.interval.low), rounded(check.interval.high)})
-               : Json(nullptr);
+      compared && check.interval
+          ? Json::array({rounded(check.interval->low), rounded(check.interval->high)})
+          : Json(nullptr);
   out["metric"] = check.metric;
   out["value"] = check.skipped ? Json(nullptr) : Json(rounded(check.value));
   out["target"] = check.skipped ? Json(nullptr) : Json(check.target);

@@ -29,16 +29,17 @@ std::string accuracy_page(const std::vector<Check>& checks) {
       "# How far from measured\n\n"
       "Made by `rehearse validate --data DIR --markdown`; every figure comes from data that "
       "anybody can look at (`--rows` lists prediction, measurement, source and command of each). "
-      "The interval is the 95 % interval of the median error, drawn over configurations.\n\n"
+      "The interval is the 95 % interval of the median error, drawn over configurations; none is "
+      "given of fewer than five.\n\n"
       "| check | what | rows | figure | interval | 9 of 10 | target | met |\n"
       "|---|---|--:|--:|--:|--:|---|---|\n";
   for (const Check& check : checks) {
     const CheckFigures cells = figures_of(check);
-    const bool interval = !check.skipped && !check.rows.empty() && judged_by_median(check);
+    const bool interval = !check.skipped && check.interval && judged_by_median(check);
     out += fmt::format(
         "| `{}` | {} | {} | {}{} | {} | {} | {} | {} |\n", check.id, check.what, check.n,
         judged_by_median(check) || check.skipped ? "" : check.metric + " ", cells.figure,
-        interval ? in_percent(check.interval.low) + " to " + in_percent(check.interval.high) : "",
+        interval ? in_percent(check.interval->low) + " to " + in_percent(check.interval->high) : "",
         cells.p90, cells.target,
         check.skipped ? "skipped"
         : check.met   ? "yes"

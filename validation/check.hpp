@@ -35,7 +35,7 @@ struct Check {
   size_t n = 0;  // rows that count; may be more than are listed
   double median_error = 0;
   double p90_error = 0;
-  Interval interval;  // 95 %, of the median error
+  std::optional<Interval> interval;  // 95 %, of the median error; none of few configurations
 
   // What is judged: the median error unless `metric` says otherwise ("share of rows", "Kendall's tau").
   std::string metric = "median error";

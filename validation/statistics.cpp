@@ -39,12 +39,16 @@ ErrorSummary summarise(std::vector<double> signed_errors) {
   return out;
 }
 
-Interval median_interval(const std::vector<GroupedError>& errors) {
+std::optional<Interval> median_interval(const std::vector<GroupedError>& errors) {
   std::map<std::string, std::vector<double>> groups;
-  for (const GroupedError& one : errors) groups[one.group].push_back(std::abs(one.error));
+  std::vector<double> every;
+  for (const GroupedError& one : errors) {
+    groups[one.group].push_back(std::abs(one.error));
+    every.push_back(std::abs(one.error));
+  }
   std::vector<const std::vector<double>*> all;
   for (const auto& [name, values] : groups) all.push_back(&values);
-  if (all.empty()) return {};
+  if (all.size() < kFewestGroups) return std::nullopt;
   Random random(0, "interval of the median");
   std::vector<double> medians, drawn;
   for (size_t i = 0; i < kResamples; ++i) {
@@ -53,12 +57,11 @@ Interval median_interval(const std::vector<GroupedError>& errors) {
       const std::vector<double>& values = *all[random.below(all.size())];
       drawn.insert(drawn.end(), values.begin(), values.end());
     }
-    const auto middle = drawn.begin() + static_cast<std::ptrdiff_t>(drawn.size() / 2);
-    std::nth_element(drawn.begin(), middle, drawn.end());
-    medians.push_back(*middle);
+    medians.push_back(quantile_of(drawn, .5));
   }
   std::sort(medians.begin(), medians.end());
-  return {quantile(medians, .025), quantile(medians, .975)};
+  const double own = quantile_of(std::move(every), .5);
+  return Interval{std::min(own, quantile(medians, .025)), std::max(own, quantile(medians, .975))};
 }
 
 double kendall_tau(const std::vector<double>& a, const std::vector<double>& b) {

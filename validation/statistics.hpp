@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,16 +25,18 @@ struct ErrorSummary {
 [[nodiscard]] ErrorSummary summarise(std::vector<double> signed_errors);
 
 // 95 % interval of the median absolute error, by drawing groups with replacement: rows of one group
-// (repeats, sizes of one table) are not independent. One group: the interval is the median itself.
+// (repeats, sizes of one table) are not independent. It holds the median of all rows. None with fewer than
+// kFewestGroups: so few say nothing of what others would be.
 struct Interval {
   double low = 0;
   double high = 0;
 };
+constexpr size_t kFewestGroups = 5;
 struct GroupedError {
   std::string group;
   double error = 0;
 };
-[[nodiscard]] Interval median_interval(const std::vector<GroupedError>& errors);
+[[nodiscard]] std::optional<Interval> median_interval(const std::vector<GroupedError>& errors);
 
 // Kendall's tau-b of two rankings of equal length: 1 the same order, -1 the reverse, ties counted in
 // neither. 0 when either is all ties.

@@ -23,13 +23,30 @@ TEST_CASE("tau is 1 for the same order, -1 for the reverse, and forgives ties",
 }
 
 TEST_CASE("the interval of a median is drawn over groups", "[validation][statistics]") {
-  std::vector<GroupedError> one(50, {"table", .1});
-  CHECK(median_interval(one).low == Approx(.1));
-  CHECK(median_interval(one).high == Approx(.1));
-  std::vector<GroupedError> two = one;
-  for (int i = 0; i < 50; ++i) two.push_back({"other", .3});
-  CHECK(median_interval(two).low == Approx(.1));
-  CHECK(median_interval(two).high == Approx(.3));
+  // A few say nothing of what others would be.
+  std::vector<GroupedError> errors(50, {"0", .1});
+  CHECK_FALSE(median_interval(errors));
+  for (int i = 0; i < 50; ++i) errors.push_back({"1", .3});
+  CHECK_FALSE(median_interval(errors));
+  for (const char* group : {"2", "3", "4", "5"}) errors.push_back({group, .2});
+  const auto interval = median_interval(errors);
+  REQUIRE(interval);
+  CHECK(interval->low == Approx(.1));
+  CHECK(interval->high == Approx(.3));
+}
+
+TEST_CASE("an interval holds the figure that it is of", "[validation][statistics]") {
+  // One large group decides the median of all rows, and few of the draws.
+  std::vector<GroupedError> errors(200, {"large", .01});
+  for (int i = 0; i < 20; ++i) errors.push_back({std::to_string(i), .5});
+  const auto interval = median_interval(errors);
+  REQUIRE(interval);
+  CHECK(interval->low <= .01);
+  CHECK(interval->high >= .01);
+  // An even number of rows: between the two in the middle, in both.
+  std::vector<GroupedError> even;
+  for (int i = 0; i < 6; ++i) even.push_back({std::to_string(i), .1 * i});
+  CHECK(median_interval(even)->low <= .25);
 }
 
 TEST_CASE("a check is met when median and 9 of 10 are", "[validation][statistics]") {
