@@ -30,18 +30,14 @@ struct Part {
   std::vector<Check> (*run)(const fs::path& data, Reporter& reporter);
 };
 
-std::vector<Check> decisions(const fs::path& data, Reporter&) {
+std::vector<Check> decisions(const fs::path&, Reporter&) {
   const char* id = "nccl-decisions";
   const char* what = "NCCL's own cost tables and decisions, row by row";
-  fs::path folder = data / ".." / "reference";
-  if (data.empty() || !fs::exists(folder / "nccl_choice.csv")) {
-    const auto shipped_folder = shipped("tests/golden/nccl");
-    if (!shipped_folder) {
-      return {skipped_check(id, what, "the vectors (tests/golden/nccl) are not installed")};
-    }
-    folder = *shipped_folder;
+  const auto folder = shipped("tests/golden/nccl");
+  if (!folder) {
+    return {skipped_check(id, what, "the vectors (tests/golden/nccl) are not installed")};
   }
-  const auto report = check_vectors(folder);
+  const auto report = check_vectors(*folder);
   if (!report) return {skipped_check(id, what, report.error().what)};
   Check check;
   check.id = id;
