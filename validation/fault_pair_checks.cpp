@@ -11,7 +11,6 @@
 #include "base/install.hpp"
 #include "platforms/model/catalogue.hpp"
 #include "sim/nccl/explain.hpp"
-#include "validation/certainty/change.hpp"
 #include "validation/pairs/published.hpp"
 #include "validation/pairs/reading.hpp"
 #include "validation/proto/fault_pairs.pb.h"
@@ -59,17 +58,14 @@ std::string command_of(const pb::PairModel& model, const pb::PairState& state) {
   if (!state.nccl_version().empty()) out += " --nccl-version " + state.nccl_version();
   const std::map<std::string, std::string> env(state.env().begin(), state.env().end());
   for (const auto& [name, value] : env) out += fmt::format(" --env {}={}", name, value);
+  const std::map<std::string, std::string> sets(state.set().begin(), state.set().end());
+  for (const auto& [path, value] : sets) out += fmt::format(" --set '{}={}'", path, value);
   return out;
 }
 
-// What the fix changes.
-std::string change_of(const pb::PairModel& model) {
-  const auto variables = [](const pb::PairState& state) {
-    return std::map<std::string, std::string>(state.env().begin(), state.env().end());
-  };
-  const bool settings = model.before().nccl_version() != model.after().nccl_version() ||
-                        variables(model.before()) != variables(model.after());
-  return name_of(settings ? Change::kEnvironment : Change::kBandwidth);
+// The prediction is the ratio of the times that the two print.
+std::string commands_of(const pb::PairModel& model) {
+  return command_of(model, model.before()) + " && " + command_of(model, model.after());
 }
 
 // Share of rows within the tolerance, all in the right direction.
@@ -144,10 +140,9 @@ class PairRows {
                  measured,
                  "",
                  published.source,
-                 command_of(model, model.before()),
+                 commands_of(model),
                  0,
-                 0,
-                 predicted ? change_of(model) : ""};
+                 0};
     if (std::abs(row.error()) > kPairTolerance && !model.known().empty()) {
       check_.why += (check_.why.empty() ? "" : "; ") + pair.id() + ": " + model.known();
     }
@@ -179,8 +174,9 @@ Check pair_check(const fs::path& file) {
   if (!listed) return unable(listed.error());
   const auto reader = PairReader::shipped_words();
   if (!reader) return unable(reader.error());
-  PairRows rows(check);
-  size_t left_out = 0, read = 0;
+  Check words = check;  // of pairs that nobody has written down how to predict
+  PairRows rows(check), from_words(words);
+  size_t left_out = 0;
   for (const PublishedPair& pair : *published) {
     const auto known = listed->find(pair.id);
     if (known == listed->end()) {
@@ -194,8 +190,7 @@ Check pair_check(const fs::path& file) {
       own.set_use(pb::MECHANISM);
       own.set_why(in_words(pair) + " (read from its words)");
       *own.mutable_model() = std::move(*model);
-      rows.add(pair, own);
-      ++read;
+      from_words.add(pair, own);
       continue;
     }
     if (known->second.use() == pb::LEFT_OUT || !pair.gain()) {
@@ -210,11 +205,18 @@ Check pair_check(const fs::path& file) {
                     "validation/figures/fault_pairs.yaml",
                     left_out));
   }
-  if (read > 0) {
+  const bool only_words = check.rows.empty();
+  if (!words.rows.empty()) {
     rows.note(
         fmt::format("{} pairs are in no list and were read from their own words "
-                    "(validation/figures/pair_words.yaml)",
-                    read));
+                    "(validation/figures/pair_words.yaml){}",
+                    words.rows.size(), only_words ? "" : "; they are not judged"));
+  }
+  for (const std::string& note : words.assumptions) rows.note(note);
+  if (only_words) check.rows = std::move(words.rows);
+  for (const CheckRow& row : words.rows) {
+    rows.note(fmt::format("{}: {:.2f} times predicted, {:.2f} measured", row.what, row.predicted,
+                          row.measured));
   }
   if (check.rows.empty()) {
     Check none = skipped_check(check.id, check.what,
@@ -228,7 +230,18 @@ Check pair_check(const fs::path& file) {
 }
 
 std::vector<Check> fault_pair_checks(const fs::path& data, Reporter&) {
-  return {pair_check(data / "faults" / "fault_fix_pairs.json")};
+  Check check = pair_check(data / "faults" / "fault_fix_pairs.json");
+  if (const auto file = shipped("validation/figures/held_out/fault_fix_pairs.json"); file) {
+    const Check held_out = pair_check(*file);
+    check.assumptions.push_back(fmt::format(
+        "not judged: of {} further pairs, frozen before any of them was computed, 16 of 26 were "
+        "within 25 % at first sight and "
+        "21 in the right direction; the models have been changed with them in view since and now "
+        "have {:.0f} % within 25 % "
+        "(`rehearse validate pairs validation/figures/held_out/fault_fix_pairs.json --rows`)",
+        held_out.rows.size(), 100 * held_out.value));
+  }
+  return {check};
 }
 
 }  // namespace rehearse::validation

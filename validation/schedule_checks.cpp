@@ -70,7 +70,7 @@ Result<void> compare_buckets(const pb::BucketFigure& figure, const fs::path& dat
       check.rows.push_back({fmt::format("{}, step {}, bucket {}", figure.what(), s, b),
                             figure.file(), static_cast<double>(predicted[b]),
                             static_cast<double>(measured[b]), "bytes", figure.file(),
-                            "rehearse synth " + figure.synth().model(), 0, 0});
+                            "rehearse validate --only buckets --rows", 0, 0});
     }
   }
   if (check.rows.empty()) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/install.hpp"
 #include "tests/temporary_folder.hpp"
 #include "validation/fault_pair_checks.hpp"
 #include "validation/pairs/reading.hpp"
@@ -154,6 +155,47 @@ TEST_CASE("any file of pairs is judged, what is not predicted is named", "[valid
   std::string told;
   for (const std::string& note : given.assumptions) told += note + "\n";
   CHECK_THAT(told, Catch::Contains("the size of the fault was an input"));
+}
+
+TEST_CASE("what is read from words is judged only where nothing is written down",
+          "[validation][pairs]") {
+  const tests::TemporaryFolder scratch;
+  const auto file = scratch.path / "pairs.json";
+  std::ofstream(file) << R"([
+    {"id": "X1", "fault_class": "no_GDRDMA", "cause": "GDR off", "fix": "enable GDR", "metric": "busbw GB/s all_reduce 1GB",
+     "before": 90, "after": 160, "hardware": "2 nodes x 8 A100 SXM4, 8x HDR200"},
+    {"id": "X2", "metric": "busbw GB/s", "before": 24, "after": 48}])";
+  const auto notes_of = [](const Check& check) {
+    std::string out;
+    for (const std::string& note : check.assumptions) out += note + "\n";
+    return out;
+  };
+  CHECK(pair_check(file).rows.size() == 1);
+  std::ofstream(scratch.path / "fault_pairs.yaml") << R"(pairs:
+  - id: X2
+    use: mechanism
+    why: one of two ports
+    model: {platform: dgx-a100, nodes: 2, collective: all_reduce, bytes: 1GiB, before: {env: {NCCL_ALGO: Ring, NCCL_IB_HCA: "=mlx5_0"}},
+      after: {env: {NCCL_ALGO: Ring, NCCL_IB_HCA: "=mlx5_0,mlx5_4"}}}
+)";
+  const Check both = pair_check(file);
+  REQUIRE(both.rows.size() == 1);
+  CHECK_THAT(both.rows[0].what, Catch::Contains("X2"));
+  CHECK_THAT(notes_of(both), Catch::Contains("they are not judged") && Catch::Contains("X1"));
+  // The commands print both times of the ratio.
+  CHECK_THAT(both.rows[0].command,
+             Catch::Contains("&&") && Catch::Contains("--env NCCL_IB_HCA==mlx5_0 "));
+}
+
+TEST_CASE("pairs that were frozen before they were computed are all predicted",
+          "[validation][pairs]") {
+  const auto file = shipped("validation/figures/held_out/fault_fix_pairs.json");
+  REQUIRE(file);
+  const Check check = pair_check(*file);
+  CHECK(check.rows.size() == 26);
+  for (const std::string& note : check.assumptions) {
+    CHECK_THAT(note, !Catch::Contains("cannot be predicted"));
+  }
 }
 
 TEST_CASE("a file that is no list of pairs is skipped with the reason", "[validation][pairs]") {

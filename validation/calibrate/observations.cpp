@@ -84,6 +84,7 @@ std::vector<ObservedHardware> observe(const std::vector<NcclTestRow>& rows, Test
     Observed one;
     one.first = row;
     one.platform = placed->choice.id;
+    one.nccl_version = placed->testbed->launch().nccl_version();
     one.first.nodes = placed->nodes;
     one.first.gpus = placed->gpus;
     one.repeats = {row.time_us};

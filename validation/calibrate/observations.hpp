@@ -17,6 +17,7 @@ struct Observed {
   Observation observation;
   NcclTestRow first;            // conditions, of the first repeat
   std::string platform;         // catalogue id of its machine
+  std::string nccl_version;     // that it was placed with
   std::vector<double> repeats;  // µs, as measured
   std::string algorithm;        // "RING/SIMPLE"
 };
