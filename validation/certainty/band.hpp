@@ -5,7 +5,7 @@
 //
 //   t' = t - c + c exp(e)
 //
-// The error of changes of environment, bandwidth and scale acts on communication that nothing hides, that of layout and
+// The error of changes of algorithm, transport, bandwidth and scale acts on communication that nothing hides, that of layout and
 // compute on the whole step. One mechanism for `run`, `sweep` and `fix`. Deterministic for a seed; runs are forked
 // children, several at a time.
 #pragma once

@@ -8,15 +8,35 @@
 
 #include "base/document.hpp"
 #include "base/install.hpp"
+#include "sim/nccl/variables.hpp"
 
 namespace rehearse::validation {
 namespace {
 
-constexpr std::array<const char*, kChanges> kChangeNames = {"environment", "bandwidth", "scale",
-                                                            "layout",      "compute",   "program"};
+constexpr std::array<const char*, kChanges> kChangeNames = {
+    "algorithm", "transport", "environment", "bandwidth", "scale", "layout", "compute", "program"};
+
+// Of a variable: what it acts on by NCCL's own table.
+Change change_of_variable(const std::string& name) {
+  const sim::Variable* variable = sim::find_variable(name);
+  if (variable == nullptr) return Change::kEnvironment;
+  switch (variable->acts) {
+    case sim::Acts::kDecision:
+      return Change::kAlgorithm;
+    case sim::Acts::kTransport:
+    case sim::Acts::kTime:
+      return Change::kTransport;
+    default:
+      return Change::kEnvironment;
+  }
+}
 
 Change change_of(const std::string& path) {
-  return path.starts_with("platform") ? Change::kBandwidth : Change::kEnvironment;
+  if (path.starts_with("platform")) {
+    return path.ends_with(".speed") ? Change::kCompute : Change::kBandwidth;
+  }
+  const size_t env = path.rfind("env.");
+  return env == path.npos ? Change::kEnvironment : change_of_variable(path.substr(env + 4));
 }
 
 Change change_of(const pb::Patch& patch) {

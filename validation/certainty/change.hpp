@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds of change, and how far predictions of each kind were from measured ones that they had not seen: ratios of two
+// Kinds of change, and how far predictions of each kind were from measured ones, nothing being fitted to them: ratios of two
 // measured configurations (validation/figures/change_errors.yaml, written by `rehearse validate --save-changes`). A band
 // combines this error with draws over calibrated parameters (band.hpp). Pure but for reading the figures.
 #pragma once
@@ -17,14 +17,16 @@
 namespace rehearse::validation {
 
 enum class Change : uint8_t {
-  kEnvironment,  // variables and launch settings: another algorithm, transport, adapter
+  kAlgorithm,    // variables by which NCCL chooses algorithm, protocol, channels and chunks
+  kTransport,    // variables by which bytes take another way: adapters, peer access, sockets
+  kEnvironment,  // other variables and launch settings
   kBandwidth,    // what the machines offer
   kScale,        // ranks
   kLayout,       // model, batch or parallel layout
   kCompute,      // speed of ranks
   kProgram,      // who makes which call
 };
-constexpr size_t kChanges = 6;
+constexpr size_t kChanges = 8;
 [[nodiscard]] const char* name_of(Change change);
 
 // What sets `changed` apart from `base`; calibrated shares are no change. Empty: nothing.
@@ -33,7 +35,7 @@ constexpr size_t kChanges = 6;
 
 // Errors of one kind of change.
 struct ChangeError {
-  Change change = Change::kEnvironment;
+  Change change = Change::kAlgorithm;
   size_t rows = 0;            // pairs of measured configurations
   size_t configurations = 0;  // groups of rows that are independent of each other
   // ln(measured / predicted) of the ratio at 5, 10, ... 95 %.

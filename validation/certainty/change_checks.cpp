@@ -98,9 +98,9 @@ Check collective_changes(const std::vector<ObservedHardware>& hardware) {
       const auto own = by.find("NCCL's choice");
       if (own == by.end()) continue;
       for (const auto& [name, one] : by) {
-        if (name != own->first) {
-          check.rows.push_back(changed_row(own->second, one, Change::kEnvironment));
-        }
+        // What is forced is often what NCCL would choose: nothing changes then.
+        if (name == own->first || one.one->algorithm == own->second.one->algorithm) continue;
+        check.rows.push_back(changed_row(own->second, one, Change::kAlgorithm));
       }
     }
     for (const auto& [same, by] : scales) {

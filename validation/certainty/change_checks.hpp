@@ -11,7 +11,7 @@
 
 namespace rehearse::validation {
 
-// From nccl-tests tables and data sheets alone: a forced algorithm or protocol against NCCL's own choice (environment),
+// From nccl-tests tables and data sheets alone: a forced algorithm or protocol against NCCL's own choice where that is another (algorithm),
 // and more GPUs or nodes (scale), of calls of 1 MiB and more.
 [[nodiscard]] Check collective_changes(const std::vector<ObservedHardware>& hardware);
 
