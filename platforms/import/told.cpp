@@ -12,7 +12,8 @@
 namespace rehearse::platforms {
 namespace {
 
-using GpuDrafts = std::vector<const GpuDraft*>;  // of the node's GPUs, in their order
+using GpuDrafts =
+    std::vector<const GpuDraft*>;  // of the node's GPUs, in their order; null: not in the file
 
 // NCCL counts a link of unknown speed as generation 3 x16.
 pb::PcieLink as_counted(pb::PcieLink link) {
@@ -23,17 +24,18 @@ pb::PcieLink as_counted(pb::PcieLink link) {
   return link;
 }
 
-// Empty when a GPU of the node is not in the draft.
+// Empty when no GPU of the node is in the draft.
 GpuDrafts by_bus_id(const pb::Node& node, const NodeDraft& draft) {
   GpuDrafts out;
+  bool any = false;
   for (const pb::Gpu& gpu : node.gpus()) {
     const auto at = std::find_if(draft.gpus.begin(), draft.gpus.end(), [&](const GpuDraft& each) {
       return lower_case(each.gpu.bus_id()) == lower_case(gpu.bus_id());
     });
-    if (at == draft.gpus.end()) return {};
-    out.push_back(&*at);
+    out.push_back(at == draft.gpus.end() ? nullptr : &*at);
+    any |= out.back() != nullptr;
   }
-  return out;
+  return any ? out : GpuDrafts{};
 }
 
 GpuDrafts by_order(const pb::Node& node, const NodeDraft& draft) {
@@ -58,12 +60,43 @@ void take_processors(const NodeDraft& draft, const pb::Node& real, pb::Node& out
   }
 }
 
-// A file that describes GPUs tells all of their NVLinks.
+// GPUs that the file does not know NCCL finds itself: below their own processors and switches.
+void keep_unknown(const pb::Node& real, const GpuDrafts& drafts, pb::Node& out) {
+  if (std::find(drafts.begin(), drafts.end(), nullptr) == drafts.end()) return;
+  for (int i = out.numa_size(); i < real.numa_size(); ++i) *out.add_numa() = real.numa(i);
+  const auto own_name = [](const std::string& name) {
+    return name.empty() ? name : "found-" + name;
+  };
+  for (const pb::PcieSwitch& each : real.switches()) {
+    pb::PcieSwitch& kept = *out.add_switches();
+    kept = each;
+    kept.set_name(own_name(each.name()));
+    kept.mutable_pcie()->set_parent(own_name(each.pcie().parent()));
+  }
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    if (drafts[i] != nullptr) continue;
+    pb::PcieLink& pcie = *out.mutable_gpus(static_cast<int>(i))->mutable_pcie();
+    pcie.set_parent(own_name(pcie.parent()));
+  }
+}
+
+// A file that describes GPUs tells all of their NVLinks; of the others NCCL finds them.
 void take_nvlinks(const GpuDrafts& drafts, pb::Node& out) {
-  if (!drafts.front()->described) return;
+  const auto first = std::find_if(drafts.begin(), drafts.end(),
+                                  [](const GpuDraft* each) { return each != nullptr; });
+  if (first == drafts.end() || !(*first)->described) return;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> pairs;
   bool switched = false;
+  for (const pb::NvlinkPair& pair : out.nvlinks()) {
+    if (drafts[pair.a()] == nullptr || drafts[pair.b()] == nullptr) {
+      pairs[{pair.a(), pair.b()}] = pair.links();
+    }
+  }
   for (uint32_t i = 0; i < drafts.size(); ++i) {
+    if (drafts[i] == nullptr) {
+      switched |= out.nvswitch().count() > 0;
+      continue;
+    }
     uint32_t links = 0;
     for (const NvlinkDraft& each : drafts[i]->nvlinks) {
       switched |= each.to_switch;
@@ -72,7 +105,7 @@ void take_nvlinks(const GpuDrafts& drafts, pb::Node& out) {
         continue;
       }
       const auto peer = std::find_if(drafts.begin(), drafts.end(), [&](const GpuDraft* other) {
-        return other->gpu.bus_id() == each.target;
+        return other != nullptr && other->gpu.bus_id() == each.target;
       });
       if (peer == drafts.end() || *peer == drafts[i]) continue;
       const auto to = static_cast<uint32_t>(peer - drafts.begin());
@@ -128,9 +161,18 @@ Result<pb::Node> told_topology(const pb::Node& node, const ImportText& file, Fin
       }
     }
     if (gpus.empty()) continue;
+    const auto unknown = std::count(gpus.begin(), gpus.end(), nullptr);
+    if (unknown > 0) {
+      findings.add("nccl-file", Severity::kWarning, file.name,
+                   fmt::format("it does not have {} of the {} GPUs of the node, which NCCL then "
+                               "looks for itself",
+                               unknown, node.gpus_size()));
+    }
     pb::Node out = node;
     take_processors(draft, node, out);
+    keep_unknown(node, gpus, out);
     for (int i = 0; i < out.gpus_size(); ++i) {
+      if (gpus[static_cast<size_t>(i)] == nullptr) continue;
       const pb::Gpu& told = gpus[static_cast<size_t>(i)]->gpu;
       *out.mutable_gpus(i)->mutable_pcie() = as_counted(told.pcie());
       if (told.compute_capability() > 0) {
@@ -143,8 +185,7 @@ Result<pb::Node> told_topology(const pb::Node& node, const ImportText& file, Fin
   }
   findings.add("nccl-file", Severity::kWarning, file.name,
                "it does not have the GPUs of the node, which NCCL then looks "
-               "for itself; it changes "
-               "nothing");
+               "for itself; what it says of others it leaves out, and it changes nothing");
   return node;
 }
 

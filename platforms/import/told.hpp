@@ -12,9 +12,10 @@ namespace rehearse::platforms {
 
 // NCCL_TOPO_FILE: processors, PCIe switches, NVLinks and where GPUs and adapters hang (src/graph/xml.cc,
 // src/graph/topo.cc). GPUs are found in the file by bus id, or by their order where it has as many but not all ids
-// (those of a platform are often made up); adapters by name, and those that it does not list keep their processor. A
-// file with another number of GPUs changes nothing, with a finding "nccl-file". kBadInput with line and column for one
-// that NCCL cannot read.
+// (those of a platform are often made up); adapters by name, and those that it does not list keep their processor. Of GPUs
+// that only the file has nothing is left (ncclTopoTrimXml), those that it does not have NCCL adds as it finds them, with a
+// finding "nccl-file"; a file that has none of them changes nothing, with such a finding too. kBadInput with line and
+// column for one that NCCL cannot read.
 [[nodiscard]] Result<pb::Node> told_topology(const pb::Node& node, const ImportText& file,
                                              Findings& findings);
 

@@ -2,6 +2,7 @@
 // NCCL_TOPO_FILE and NCCL_GRAPH_FILE: NCCL believes the file, the wires stay what they are.
 #include <fmt/format.h>
 
+#include "platforms/import/told.hpp"
 #include "sim/nccl/graphs.hpp"
 #include "sim/nccl/placement.hpp"
 #include "tests/sim/testbeds.hpp"
@@ -106,6 +107,37 @@ TEST_CASE("a file that is not given, or is of another machine, is a finding", "[
   four.erase(four.find("<cpu numaid=\"1\""));
   CHECK_THAT(findings({file_of("/topo.xml", four + "</system>")}),
              Catch::Contains("does not have the GPUs of the node"));
+}
+
+TEST_CASE("GPUs that a topology file does not know are found as they are", "[sim][variables]") {
+  pb::Platform platform = catalogue_platform("dgx-a100");
+  REQUIRE(platforms::expand(platform, "dgx-a100"));
+  pb::Node node = platform.nodes(0);
+  for (int g = 0; g < 8; ++g) {
+    node.mutable_gpus(g)->set_bus_id(fmt::format("0000:{:02x}:00.0", 0x20 + g));
+  }
+  Findings findings;
+  std::string four = topology(4);
+  four.erase(four.find("<cpu numaid=\"1\""));
+  const auto told = platforms::told_topology(node, {"topo.xml", four + "</system>"}, findings);
+  REQUIRE(told);
+  CHECK(findings.count("nccl-file") == 1);
+  CHECK_THAT(findings.rows().front().advice, Catch::Contains("4 of the 8 GPUs"));
+  // What the file knows has no NVLinks in it; the others keep theirs, and their switches.
+  CHECK(told->gpus(0).nvlink().links() == 0);
+  CHECK(told->gpus(7).nvlink().links() == node.gpus(7).nvlink().links());
+  CHECK(told->nvswitch().count() == node.nvswitch().count());
+  CHECK(told->numa_size() == 2);
+  CHECK(told->gpus(7).pcie().parent() == "found-" + node.gpus(7).pcie().parent());
+  // A file of a larger machine loses what is not there.
+  pb::Node half = node;
+  half.mutable_gpus()->DeleteSubrange(4, 4);
+  Findings none;
+  const auto cut = platforms::told_topology(half, {"topo.xml", topology(4)}, none);
+  REQUIRE(cut);
+  CHECK(cut->gpus_size() == 4);
+  CHECK(cut->gpus(0).nvlink().links() == 0);
+  CHECK(none.count("nccl-file") == 0);
 }
 
 TEST_CASE("files that NCCL cannot read are refused with their place", "[sim][variables]") {
