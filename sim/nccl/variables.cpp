@@ -115,7 +115,8 @@ constexpr Variable kVariables[] = {
      Form::kNumber, "34"},
     {"NCCL_SOCKET_RETRY_SLEEP_MSEC", Acts::kBringUp, "how long a connection is tried", false,
      Form::kNumber, "100"},
-    {"NCCL_COMM_ID", Acts::kBringUp, "address of the bootstrap root", false, Form::kText},
+    {"NCCL_COMM_ID", Acts::kNowhere, "the root is where rank 0 is, as a framework's own id says",
+     false, Form::kText},
     {"NCCL_DEBUG", Acts::kNowhere, "what is logged", false, Form::kWord},
     {"NCCL_DEBUG_SUBSYS", Acts::kNowhere, "what is logged", false, Form::kWord},
     {"NCCL_DEBUG_FILE", Acts::kNowhere, "where it is logged", false, Form::kText},
@@ -128,7 +129,8 @@ constexpr Variable kVariables[] = {
      true, Form::kText},
     {"NCCL_GRAPH_DUMP_FILE", Acts::kNowhere, "what is written down", false, Form::kText},
     {"NCCL_IGNORE_CPU_AFFINITY", Acts::kNowhere,
-     "a scenario does not say on which cores a process is; slow-host and slow-copies say what a bad "
+     "a scenario does not say on which cores a process is; slow-host and slow-copies say what a "
+     "bad "
      "place costs",
      false, Form::kNumber, "0"},
     {"NCCL_LAUNCH_ORDER_IMPLICIT", Acts::kTime,
