@@ -139,9 +139,9 @@ std::string times_text(const Calibrated& done, const Terminal& terminal) {
   }
   std::string out = terminal.styled(
       Style::kBold,
-      fmt::format("{} measured calls: median error {:.1f} % with priors, {:.1f} % fitted",
-                  format_count(done.fit.observations), 100 * done.before.median,
-                  100 * done.after.median));
+      fmt::format("{} measured call{}: median error {:.1f} % with priors, {:.1f} % fitted",
+                  format_count(done.fit.observations), done.fit.observations == 1 ? "" : "s",
+                  100 * done.before.median, 100 * done.after.median));
   out += "\n(of the calls it was fitted to; `rehearse validate` has held-out errors)\n\n";
   Table table({{"parameter"},
                {"what"},

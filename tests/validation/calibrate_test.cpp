@@ -90,6 +90,13 @@ TEST_CASE("one message size cannot tell latency from bandwidth", "[validation][c
   const Fit found = fit(one);
   CHECK(found.parameters[at("launch")].standing == Standing::kUndetermined);
   CHECK(found.point[at("launch")] == 0);
+  // Nor can the last parameter that is left: it would take the blame of all. Small calls and large ones.
+  for (const Bytes bytes : {Bytes{4} << 10, Bytes{1} << 20, Bytes{1} << 30}) {
+    const Fit none = fit(measured({bytes}, truth));
+    for (const FittedParameter& each : none.parameters) {
+      CHECK((each.standing == Standing::kUndetermined || each.standing == Standing::kUnused));
+    }
+  }
 }
 
 TEST_CASE("parameters that no measurement feels are left alone", "[validation][calibrate]") {

@@ -197,6 +197,11 @@ size_t index_of_path(std::string_view path) {
   return 0;
 }
 
+bool is_one_size(const std::vector<Observation>& observations) {
+  return std::all_of(observations.begin(), observations.end(),
+                     [&](const Observation& o) { return o.bytes == observations.front().bytes; });
+}
+
 // Does any observation feel the parameter, from its prior or from where a floor would bind?
 bool is_felt(const std::vector<Observation>& observations, size_t parameter, const Point& around) {
   Point aside = around;
@@ -250,6 +255,8 @@ Fit fit(const std::vector<Observation>& observations) {
     if (is_felt(observations, j, out.point) || is_felt(observations, j, floor)) free.push_back(j);
   }
   const std::vector<size_t> felt = free;
+  // At one size every figure moves the time alike: whichever was kept last would take the blame of all.
+  if (is_one_size(observations)) free.clear();
   // Stated from the start: what the model leaves out would else begin with a jump.
   for (const size_t j : free) out.point[j] = kStated;
   std::vector<Vector> covariance;
