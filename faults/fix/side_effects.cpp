@@ -19,10 +19,19 @@ constexpr double kNoticeTraffic = 0.10;
 
 std::string signed_percent(double change) { return fmt::format("{:+.0f} %", 100 * change); }
 
+std::map<uint32_t, Bytes> peaks(const pb::Outcome& outcome) {
+  std::map<uint32_t, Bytes> out;
+  for (const pb::RankMemory& rank : outcome.memory().ranks()) out[rank.rank()] = rank.peak();
+  return out;
+}
+
+bool worth_a_sentence(Bytes change, Bytes of) {
+  return std::abs(change) >= kNoticeBytes &&
+         static_cast<double>(std::abs(change)) >= kNotice * static_cast<double>(of);
+}
+
 void memory_effect(const FixRuns& runs, std::vector<std::string>& out) {
-  std::map<uint32_t, Bytes> usual;
-  for (const pb::RankMemory& rank : runs.baseline.memory().ranks())
-    usual[rank.rank()] = rank.peak();
+  const auto usual = peaks(runs.baseline), broken = peaks(runs.broken);
   std::vector<uint32_t> ranks;
   Bytes most = 0;
   const pb::RankMemory* fullest = nullptr;
@@ -30,8 +39,10 @@ void memory_effect(const FixRuns& runs, std::vector<std::string>& out) {
     const auto at = usual.find(rank.rank());
     if (at == usual.end()) continue;
     const Bytes more = rank.peak() - at->second;
-    if (std::abs(more) < kNoticeBytes ||
-        static_cast<double>(std::abs(more)) < kNotice * static_cast<double>(at->second)) {
+    if (!worth_a_sentence(more, at->second)) continue;
+    // What the fault did and the fix leaves is no effect of the fix.
+    const auto before = broken.find(rank.rank());
+    if (before != broken.end() && !worth_a_sentence(rank.peak() - before->second, at->second)) {
       continue;
     }
     ranks.push_back(rank.rank());
@@ -75,7 +86,8 @@ double shared_bytes(const pb::Outcome& outcome) {
 
 void other_jobs(const FixRuns& runs, std::vector<std::string>& out) {
   const double usual = shared_bytes(runs.baseline), now = shared_bytes(runs.fixed);
-  if (usual <= 0 || now <= usual * (1 + kNoticeTraffic)) return;
+  const double before = runs.broken.verdict() == pb::COMPLETED ? shared_bytes(runs.broken) : 0;
+  if (usual <= 0 || now <= std::max(usual, before) * (1 + kNoticeTraffic)) return;
   out.push_back(fmt::format("other jobs: {} bytes over switches and storage that they share",
                             signed_percent(now / usual - 1)));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a fix changes beside the step time, against the job as it should be: memory of GPUs, work of other ranks, bytes
-// over links that other jobs share, the batch. One sentence each, most important first. Pure functions.
+// over links that other jobs share, the batch. What the fault changed and the fix leaves is not the fix's. One
+// sentence each, most important first. Pure functions.
 #pragma once
 
 #include <span>

@@ -123,6 +123,19 @@ TEST_CASE("side effects name memory, other ranks and the batch", "[faults][fix]"
   CHECK(side_effects({moved, broken, baseline}, {}).front().find("rank 1") != std::string::npos);
 }
 
+TEST_CASE("what the fault changed and the fix leaves is no side effect", "[faults][fix]") {
+  const pb::Outcome baseline = run_of(100 * kMs);
+  pb::Outcome broken = run_of(150 * kMs);
+  for (pb::RankMemory& rank : *broken.mutable_memory()->mutable_ranks()) {
+    rank.set_peak(50LL << 30);
+  }
+  CHECK(side_effects({broken, broken, baseline}, {}).empty());
+  pb::Outcome worse = broken;
+  worse.mutable_memory()->mutable_ranks(0)->set_peak(70LL << 30);
+  REQUIRE(side_effects({worse, broken, baseline}, {}).size() == 1);
+  CHECK(side_effects({worse, broken, baseline}, {})[0].starts_with("memory: +10.0 GiB on rank 0,"));
+}
+
 TEST_CASE("a fix of one's own is a variable, a path or a patch", "[faults][fix]") {
   const auto paths = [](const std::string& text) {
     std::vector<std::string> out;
