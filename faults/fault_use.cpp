@@ -75,6 +75,7 @@ Result<double> parse_kind(const pb::Parameter& parameter, std::string_view text)
     case Kind::COLLECTIVE:
       return plain_number<uint32_t>(text, "a whole number from 0");
     case Kind::COUNT:
+    case Kind::PAIR:
     case Kind::STEP:
       return plain_number<int64_t>(text, "a whole number");
     case Kind::NUMBER:

@@ -78,6 +78,9 @@ std::vector<std::string> suggested(const pb::Parameter& p, const FaultUse& use,
     case Kinds::STEP:
       if (suspects.steps) return {std::to_string(*suspects.steps)};
       return {};
+    case Kinds::PAIR:
+      if (suspects.pair) return {std::to_string(*suspects.pair)};
+      return {};
     case Kinds::SIZE_RATIO:
       if (suspects.size_ratio) return {fmt::format("{:.4g}", *suspects.size_ratio)};
       return {};
@@ -121,7 +124,8 @@ std::vector<std::string> values_to_try(const pb::Parameter& p, std::vector<std::
   if (p.choices_size() > 0) return {p.choices().begin(), p.choices().end()};
   std::vector<std::string> out{p.default_()};
   const auto from = parse_value(p, p.usual_from()), to = parse_value(p, p.usual_to());
-  if (p.kind() != Kinds::COUNT || !from || !to || *to - *from > kCountsTried) return out;
+  const bool counted = p.kind() == Kinds::COUNT || p.kind() == Kinds::PAIR;
+  if (!counted || !from || !to || *to - *from > kCountsTried) return out;
   for (double count = *from; count <= *to; ++count) {
     const std::string value = format_value(p, count);
     if (value != p.default_()) out.push_back(value);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "faults/diagnose/call_orders.hpp"
 #include "faults/diagnose/deviations.hpp"
 
 namespace rehearse::faults {
@@ -199,6 +200,10 @@ void add_records(const pb::Outcome& run, Changes& out) {
     records[key + "size"] = {row.size, 0.05};
     records[key + "runs it"] = {static_cast<double>(row.running), 0.25};
     records[key + "first other call"] = {std::log1p(static_cast<double>(row.sequence + 1)), 0.05};
+  }
+  for (const CallOrder& row : call_orders(run)) {
+    const std::string key = fmt::format("rank {}: ", row.rank);
+    records[key + "order of groups"] = {row.other ? 1.0 : 0.0, 0.25};
   }
   if (records.empty()) out.erase(Aspect::kRecords);
 }

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "base/text.hpp"
+#include "faults/diagnose/call_orders.hpp"
 #include "faults/diagnose/deviations.hpp"
 
 namespace rehearse::faults {
@@ -134,6 +135,10 @@ void from_failure(const pb::Outcome& outcome, Suspects& out) {
   if (const auto other = most_deviating(outcome)) {
     add_once(out.ranks, other->rank);
     out.sequence = other->nth;
+  }
+  if (const auto order = only_other_order(outcome)) {
+    add_once(out.ranks, order->rank);
+    out.pair = order->pair;
   }
   // Who does not run what the others wait in, or runs what nobody else does.
   std::vector<uint32_t> odd;

@@ -25,6 +25,8 @@ struct Suspects {
   std::vector<std::string> groups;  // of ranks that are late together: "0-7"
   // Sequence number of the collective that the others wait in.
   std::optional<int64_t> sequence;
+  // Which two neighbouring calls of different groups the first rank issued in another order than its peers.
+  std::optional<int64_t> pair;
   // When the run stopped, and after how many whole steps.
   std::optional<int64_t> moment;
   std::optional<uint32_t> steps;
