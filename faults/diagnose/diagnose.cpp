@@ -109,8 +109,10 @@ Result<void> try_all(std::vector<Suspected>& all, Laboratory& laboratory) {
     }
   }
   sort_by(all, [](const Suspected& s) { return s.promise(); });
+  // As promising as they were before any of them was fitted.
+  const double best = all.empty() ? 0 : all.front().promise();
   for (size_t i = 0; i < std::min(all.size(), kFitted); ++i) {
-    if (!all[i].trial || all[i].promise() < all.front().promise() - kWorthwhile) break;
+    if (!all[i].trial || all[i].promise() < best - kWorthwhile) break;
     all[i].trial = laboratory.fitted(*all[i].trial);
   }
   sort_by(all, [](const Suspected& s) { return s.rank(); });
