@@ -27,6 +27,20 @@ std::string score_of(const pb::Cause& cause) {
   return cause.simulated() ? fmt::format("{:.2f}", cause.score()) : "rules only";
 }
 
+std::string score_in_words(const pb::Cause& cause) {
+  return cause.simulated() ? fmt::format("score {:.2f}", cause.score()) : "by rules, not simulated";
+}
+
+// ", rank 12,14" where the fault as used does not say so itself.
+std::string who_of(const pb::Cause& cause) {
+  if (cause.use().find(':') != std::string::npos) return {};
+  std::vector<uint32_t> ranks;
+  for (const pb::Culprit& culprit : cause.culprits()) {
+    if (culprit.has_rank()) ranks.push_back(culprit.rank());
+  }
+  return ranks.empty() ? "" : fmt::format(", rank {}", format_ranks(ranks));
+}
+
 // "D2.1 hang: unused parameters on one rank (F21:rank=11), score 1.00".
 std::string headline_of(const pb::Diagnosis& diagnosis) {
   std::string symptom = diagnosis.symptom().id();
@@ -39,9 +53,9 @@ std::string headline_of(const pb::Diagnosis& diagnosis) {
     const pb::Cause& second = diagnosis.causes(1);
     what += fmt::format(" and {} ({}) at once", second.name(), second.use());
   }
-  return fmt::format("{}: {}{}, score {}", symptom,
+  return fmt::format("{}: {}{}{}, {}", symptom,
                      diagnosis.unknown() ? "unknown cause; nearest in the catalogue is " : "", what,
-                     score_of(best));
+                     who_of(best), score_in_words(best));
 }
 
 std::string text_of(const pb::Diagnosis& diagnosis, const Terminal& terminal) {
