@@ -88,6 +88,8 @@ Json json_of(const Runs& runs, const validation::CampaignRequest& request) {
              {"unknown", run.called_unknown()},
              {"place", run.place()},
              {"causes", std::vector<std::string>(run.causes().begin(), run.causes().end())},
+             {"for", std::vector<std::string>(run.evidence().begin(), run.evidence().end())},
+             {"against", std::vector<std::string>(run.against().begin(), run.against().end())},
              {"simulations", run.simulations()}};
     if (run.has_culprit_right()) row["culprit"] = run.culprit_right();
     if (run.has_fix_restores()) row["fix"] = run.fix_restores();
@@ -189,7 +191,7 @@ Verb campaign_verb() {
   verb.options = [](po::options_description& options) {
     auto add = options.add_options();
     add("faults", po::value<std::string>()->default_value("all")->value_name("IDS"),
-        "all, or some: F01,F02");
+        "all, or some: F01,F02; with --blind also those outside the catalogue: U01");
     add("seeds", po::value<std::string>()->default_value("1")->value_name("N"),
         "runs of each fault");
     add("seed", po::value<std::string>()->default_value("1")->value_name("S"),

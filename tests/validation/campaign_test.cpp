@@ -45,4 +45,21 @@ TEST_CASE("two faults at once are both looked for", "[validation][campaign]") {
   CHECK((*runs)[0].use().find(' ') != std::string::npos);
 }
 
+TEST_CASE("a fault outside the catalogue can be asked for by its id", "[validation][campaign]") {
+  SilentReporter reporter;
+  const auto catalogue = faults::FaultCatalogue::load_shipped();
+  REQUIRE(catalogue);
+  CampaignRequest request;
+  request.faults = {"U06"};
+  request.blind = true;
+  const auto runs = run_campaign(request, *catalogue, reporter);
+  REQUIRE(runs);
+  REQUIRE(runs->size() == 1);
+  CHECK((*runs)[0].fault() == "U06");
+  CHECK((*runs)[0].truth() == pb::CampaignRun::UNKNOWN);
+  CHECK((*runs)[0].called_unknown());
+  request.faults = {"U99"};
+  CHECK_FALSE(run_campaign(request, *catalogue, reporter));
+}
+
 }  // namespace rehearse::campaign_test

@@ -275,6 +275,10 @@ void judge_causes(const BlindRun& run, const Injected& injected, const pb::Diagn
                                cause.score()));
   }
   out.set_score(best);
+  if (diagnosis.causes_size() > 0) {
+    *out.mutable_evidence() = diagnosis.causes(0).evidence();
+    *out.mutable_against() = diagnosis.causes(0).against();
+  }
   if (!injected.uses.empty()) judge_culprits(injected, diagnosis, context, out);
 }
 

@@ -90,7 +90,12 @@ Result<std::vector<BlindRun>> plan(const CampaignRequest& request,
                                    const faults::FaultCatalogue& catalogue,
                                    const faults::FaultCatalogue& outside) {
   std::vector<std::shared_ptr<const faults::FaultEntry>> wanted;
+  std::set<std::string> of_outside;
   for (const std::string& id : request.faults) {
+    if (outside.find(id)) {
+      of_outside.insert(id);
+      continue;
+    }
     RH_TRY(auto entry, catalogue.find(id));
     wanted.push_back(std::move(entry));
   }
@@ -112,14 +117,24 @@ Result<std::vector<BlindRun>> plan(const CampaignRequest& request,
       runs.push_back(std::move(run));
     }
   }
-  if (!request.blind) return runs;
-  const size_t extra = std::max<size_t>(1, (runs.size() + kOneIn - 1) / kOneIn);
-  for (uint32_t k = 0; k < extra; ++k) {
+  const auto& others = outside.entries();
+  const auto add_outside = [&](uint32_t k) {
     BlindRun& run = runs.emplace_back();
     run.truth = pb::CampaignRun::UNKNOWN;
     run.seed = seed_of(request.seed, "outside", k);
-    run.faults.push_back(outside.entries()[k % outside.entries().size()]);
+    run.blind = request.blind;
+    run.faults.push_back(others[k % others.size()]);
+  };
+  if (!of_outside.empty()) {
+    // Named ones are the runs that they are in a whole campaign, as many as of the others.
+    for (uint32_t k = 0; k < request.seeds * others.size(); ++k) {
+      if (of_outside.count(others[k % others.size()]->fault.id())) add_outside(k);
+    }
+    return runs;
   }
+  if (!request.blind) return runs;
+  const size_t extra = std::max<size_t>(1, (runs.size() + kOneIn - 1) / kOneIn);
+  for (uint32_t k = 0; k < extra; ++k) add_outside(k);
   for (uint32_t k = 0; k < extra; ++k) {
     BlindRun& run = runs.emplace_back();
     run.truth = pb::CampaignRun::HEALTHY;
