@@ -15,6 +15,9 @@ constexpr double kAgrees = 0.8;
 constexpr double kTelling = 1.5, kContradicts = 0.7;
 // A change of this many times its noise counts in full.
 constexpr double kClear = 3;
+// A part stands out when it changed at least this share of what the one did that changed most, and is explained when at
+// least this share of its change is simulated.
+constexpr double kStandsOut = 0.5, kExplained = 0.5;
 
 // What an aspect is worth: figures that every run has less, what points at single parts more.
 double weight_of(Aspect aspect) {
@@ -44,6 +47,34 @@ double weight_of(Aspect aspect) {
     default:
       return 1;
   }
+}
+
+// Whether the parts that stand out in it must be explained, however well the others agree: ranks and steps that take
+// longer, links that are busier.
+bool is_of_parts(Aspect aspect) {
+  return aspect == Aspect::kPattern || aspect == Aspect::kCompute || aspect == Aspect::kHost ||
+         aspect == Aspect::kIdle || aspect == Aspect::kLinks;
+}
+
+// Whether as many parts stand out as much as the evidence has it. Which ones they are is what the likeness measures: a fault
+// that acts at random makes others of the same kind.
+bool explains_parts(Aspect aspect, const std::map<std::string, Change>& evidence,
+                    const std::map<std::string, Change>& simulated) {
+  std::vector<Change> seen;
+  std::vector<double> made;
+  for (const auto& [key, change] : evidence) seen.push_back(change);
+  for (const auto& [key, change] : simulated) {
+    if (!is_measured(aspect) || evidence.count(key)) made.push_back(change.value);
+  }
+  std::sort(seen.begin(), seen.end(),
+            [](const Change& a, const Change& b) { return a.value > b.value; });
+  std::sort(made.rbegin(), made.rend());
+  for (size_t i = 0; i < seen.size(); ++i) {
+    if (seen[i].value < kStandsOut * seen[0].value) break;
+    if (seen[i].value < kClear * seen[i].noise) continue;
+    if ((i < made.size() ? made[i] : 0) < kExplained * seen[i].value) return false;
+  }
+  return true;
 }
 
 struct Compared {
@@ -133,7 +164,11 @@ Likeness likeness(const Changes& evidence, const Changes& simulated, double scal
     const double weight = weight_of(aspect) * std::min(1.0, compared.clear / kClear);
     out.aspects[aspect] = value;
     out.words[aspect] = in_words(aspect, compared);
-    if (weight >= kTelling && value < kContradicts) out.unexplained.push_back(aspect);
+    const bool contradicts =
+        weight_of(aspect) >= kTelling && compared.clear >= kClear && value < kContradicts;
+    const bool part_left =
+        is_of_parts(aspect) && !explains_parts(aspect, of(evidence, aspect), of(simulated, aspect));
+    if (contradicts || part_left) out.unexplained.push_back(aspect);
     sum += weight * value;
     weights += weight;
     (value >= kAgrees ? out.same : out.different).push_back(out.words[aspect]);

@@ -22,7 +22,8 @@ struct Likeness {
   std::vector<std::string> different;   // what does not
   std::map<Aspect, double> aspects;     // 0 to 1, those that count
   std::map<Aspect, std::string> words;  // of each of them
-  // Clear changes of what points at single parts that are not alike: another cause, or one more.
+  // Clear changes of what points at single parts that are not alike, and aspects in which more parts stand out (slow
+  // ranks, long steps, busy links) than are simulated, however alike the others are: another cause, or one more.
   std::vector<Aspect> unexplained;
 };
 
