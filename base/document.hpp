@@ -2,7 +2,8 @@
 // YAML documents onto protobuf messages and back, in one place, by reflection.
 //
 //   keys      field names; `-` and `_` are the same letter. An unknown key is an error that names the
-//             nearest right one. Enum values are written in kebab-case ("rail-optimised").
+//             nearest right one, a (required) key that is not there is one too. Enum values are written
+//             in kebab-case ("rail-optimised").
 //   scalars   checked against the field's type, unit and bounds (base/proto/options.proto).
 //   maps      YAML mappings, merged by key. Repeated fields: sequences, or a single element; a list
 //             replaces the list that was there.
@@ -22,6 +23,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,9 +70,31 @@ using Catalogue = std::function<Result<std::unique_ptr<google::protobuf::Message
 [[nodiscard]] Result<std::string> get_path(const google::protobuf::Message& message,
                                            std::string_view path);
 
+// The fields a path goes through, from the message down, the last one being what it names; of a map the map alone.
+[[nodiscard]] Result<std::vector<const google::protobuf::FieldDescriptor*>> fields_of_path(
+    const google::protobuf::Message& message, std::string_view path);
+
+// The path with another selection of a list that is not within another list (`list`: its name from the message down,
+// "platform.nodes"). `choose` is given what is selected now, ascending, and returns what is to be instead; it is written
+// as indices and ranges. Nothing returned: the path stays as it is written; nothing selected: the result is empty.
+// Paths that do not go through the list come back as they are.
+using Selected = std::vector<uint32_t>;
+[[nodiscard]] Result<std::string> reselect(
+    const google::protobuf::Message& message, std::string_view path, std::string_view list,
+    const std::function<std::optional<Selected>(const Selected&)>& choose);
+
+// kBadInput with the first field, here or below, that has to be given and is not (options required, required_unless):
+// for messages that were not read from a document, which says so with its place.
+[[nodiscard]] Result<void> check_required(const google::protobuf::Message& message,
+                                          const std::string& where);
+
 // The message as YAML in field order, default values left out, quantities with units. Reading it
 // gives an equal message (numbers must be finite, enums known and specified, bytes UTF-8).
 [[nodiscard]] std::string write_document(const google::protobuf::Message& message);
+
+// The same on one line, keys as people write them: "slow-rank: {rank: 3, slowdown: 2}"; with several keys at the top
+// "{...}" around them. A message of which only the (shorthand) field is set is that value alone.
+[[nodiscard]] std::string write_line(const google::protobuf::Message& message);
 
 // The message as JSON: snake_case keys in field order, 64-bit integers as numbers, enums in
 // kebab-case, unset scalar fields included as their default unless they are `optional` or messages.

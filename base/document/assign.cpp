@@ -64,12 +64,23 @@ Result<void> apply(Reader& reader, const Node& node, Message& owner, const Targe
   return reader.read_element(node, owner, *target.field, target.index);
 }
 
-// The same assignment to an empty message, so that a bad value is refused before anything changes.
+// The same assignment to a copy of what it changes, so that a bad value is refused before anything changes.
 Result<void> rehearse_assignment(Reader& reader, const Node& node, const Message& owner,
                                  const Target& target) {
   const std::unique_ptr<Message> scratch(owner.New());
+  const auto& reflection = *owner.GetReflection();
   Target first = target;
-  if (first.index != kSingle) first.index = kAppend;
+  const bool merged = is_message(*target.field) && !target.field->is_map();
+  if (merged && target.index != kSingle) {
+    reflection.AddMessage(scratch.get(), target.field)
+        ->CopyFrom(reflection.GetRepeatedMessage(owner, target.field, target.index));
+    first.index = 0;
+  } else if (merged && !target.field->is_repeated() && reflection.HasField(owner, target.field)) {
+    reflection.MutableMessage(scratch.get(), target.field)
+        ->CopyFrom(reflection.GetMessage(owner, target.field));
+  } else if (target.index != kSingle) {
+    first.index = kAppend;
+  }
   return apply(reader, node, *scratch, first);
 }
 

@@ -53,6 +53,12 @@ Result<void> Reader::visit(const Node& node, size_t weight) {
                             "use fewer aliases or split it"});
 }
 
+Result<void> Reader::check_given(const Node& node, const Message& message) const {
+  const FieldDescriptor* missing = missing_field(message);
+  if (missing == nullptr) return {};
+  return placed(node, missing_error(*missing));
+}
+
 Result<void> Reader::read_message(const Node& node, Message& message) {
   if (auto ok = visit(node, 0); !ok) return ok;
   const Descriptor& type = *message.GetDescriptor();
@@ -69,12 +75,13 @@ Result<void> Reader::read_message(const Node& node, Message& message) {
       ++depth_;
       auto result = read_mapping(node, message);
       --depth_;
-      return result;
+      return result ? check_given(node, message) : result;
     }
     case Node::Kind::kScalar:
       if (const FieldDescriptor* field = shorthand_of(type)) {
-        return field == like_of(type) ? read_like(node, message)
-                                      : read_field(node, message, *field);
+        auto result =
+            field == like_of(type) ? read_like(node, message) : read_field(node, message, *field);
+        return result ? check_given(node, message) : result;
       }
       [[fallthrough]];
     case Node::Kind::kSequence:

@@ -53,6 +53,7 @@ class Reader {
                                         const FieldDescriptor& options, int index);
   [[nodiscard]] Result<void> put_entry(const Node& node, Message& owner,
                                        const FieldDescriptor& field, int index, Scalar key);
+  [[nodiscard]] Result<void> check_given(const Node& node, const Message& message) const;
   [[nodiscard]] Result<void> visit(const Node& node, size_t weight);
   [[nodiscard]] tl::unexpected<Error> refuse(const Node& node, std::string what,
                                              std::string fix) const;

@@ -36,6 +36,12 @@ Result<const FieldDescriptor*> find_field(const Descriptor& type, std::string_vi
               offer(key, names, "keys"));
 }
 
+std::string key_name(const FieldDescriptor& field) {
+  std::string name = field.name();
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
 Result<const EnumValueDescriptor*> find_value(const EnumDescriptor& type, std::string_view word) {
   std::string wanted(word);
   for (char& c : wanted)
@@ -80,6 +86,40 @@ const FieldDescriptor* key_of(const FieldDescriptor& field) {
   const std::string name = options.HasExtension(pb::key) ? options.GetExtension(pb::key) : "name";
   const FieldDescriptor* key = field.message_type()->FindFieldByName(name);
   return key != nullptr && !key->is_repeated() && !is_message(*key) ? key : nullptr;
+}
+
+const FieldDescriptor* missing_field(const google::protobuf::Message& message) {
+  const Descriptor& type = *message.GetDescriptor();
+  const auto& reflection = *message.GetReflection();
+  const auto given = [&](const FieldDescriptor* field) {
+    return field != nullptr && (field->is_repeated() ? reflection.FieldSize(message, field) > 0
+                                                     : reflection.HasField(message, field));
+  };
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor* field = type.field(i);
+    const auto& options = field->options();
+    const bool required = options.GetExtension(pb::required);
+    const std::string& other = options.GetExtension(pb::required_unless);
+    if ((!required && other.empty()) || given(field)) continue;
+    if (required || !given(type.FindFieldByName(other))) return field;
+  }
+  return nullptr;
+}
+
+Error missing_error(const FieldDescriptor& field) {
+  const std::string name = key_name(field), of = field.containing_type()->name();
+  const FieldDescriptor* other =
+      field.containing_type()->FindFieldByName(field.options().GetExtension(pb::required_unless));
+  if (other == nullptr) {
+    return {Code::kBadInput,
+            fmt::format("{} of {} is missing", name, of),
+            {},
+            fmt::format("add {}: ...", name)};
+  }
+  return {Code::kBadInput,
+          fmt::format("{} or {} of {} is missing", name, key_name(*other), of),
+          {},
+          fmt::format("add {}: ... or {}: ...", name, key_name(*other))};
 }
 
 }  // namespace rehearse::document

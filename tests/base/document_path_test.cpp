@@ -191,4 +191,43 @@ TEST_CASE("get_path shows values as documents write them", "[path]") {
   CHECK(!get_path(m, "nmae"));
 }
 
+TEST_CASE("a path can be asked for its fields", "[document]") {
+  const Machine m = cluster();
+  const auto names = [&](std::string_view path) {
+    std::string out;
+    const auto fields = fields_of_path(m, path);
+    if (!fields) return fields.error().message();
+    for (const auto* field : *fields) out += field->name() + " ";
+    return out;
+  };
+  CHECK(names("parts[*].cards[mlx5_0].bandwidth") == "parts cards bandwidth ");
+  CHECK(names("env.A.B") == "env ");
+  CHECK(names("ports[1]") == "ports ");
+  CHECK(names("parts[7].name").find("there is no parts[7]") != std::string::npos);
+}
+
+TEST_CASE("the selection of a path can be exchanged", "[document]") {
+  const Machine m = cluster();
+  Selected seen;
+  const auto exchanged = [&](std::string_view path, std::string_view list,
+                             const std::optional<Selected>& by) {
+    seen.clear();
+    const auto out = reselect(m, path, list, [&](const Selected& now) {
+      seen = now;
+      return by;
+    });
+    return out ? *out : out.error().message();
+  };
+  CHECK(exchanged("parts[node1].cards[*].down", "parts", Selected{0}) == "parts[0].cards[*].down");
+  CHECK(seen == Selected{1});
+  CHECK(exchanged("parts[*].name", "parts", Selected{0, 1, 2, 5}) == "parts[0-2,5].name");
+  CHECK(seen == Selected{0, 1});
+  CHECK(exchanged("parts[name=node0].name", "parts", std::nullopt) == "parts[name=node0].name");
+  CHECK(seen == Selected{0});
+  CHECK(exchanged("parts[0]", "parts", Selected{}).empty());
+  CHECK(exchanged("parts[9]", "parts", Selected{0}).find("parts[9]") != std::string::npos);
+  CHECK(exchanged("spare.name", "parts", Selected{0}) == "spare.name");
+  CHECK(exchanged("partsx[0]", "parts", Selected{0}) == "partsx[0]");
+}
+
 }  // namespace rehearse::document_path_test

@@ -277,4 +277,45 @@ TEST_CASE("a file that is not there is missing input", "[document]") {
   CHECK(read_document_file("/nowhere/x.yaml", machine).error().code == Code::kMissingInput);
 }
 
+TEST_CASE("a key that must be given and is not is an error with its place", "[document]") {
+  const auto error = [](std::string_view text) {
+    pb::test::Orders orders;
+    const auto read = read_document(text, "m.yaml", orders);
+    return read ? std::string("good") : read.error().message();
+  };
+  CHECK(error("last-one: {what: 0, by: 0}") == "good");
+  CHECK(error("last-one: {what: 0, group: all}") == "good");
+  CHECK(error("last-one: {by: 3}") == "m.yaml:1:11: what of Order is missing; add what: ...");
+  CHECK(error("orders:\n- {what: 1, by: 1}\n- what: 2\n  note: x\n") ==
+        "m.yaml:3:3: by or group of Order is missing; add by: ... or group: ...");
+  // A shorthand is one key.
+  CHECK(error("last-one: 3") ==
+        "m.yaml:1:11: by or group of Order is missing; add by: ... or group: ...");
+  CHECK(error("by-name: {x: {}}") == "m.yaml:1:14: what of Order is missing; add what: ...");
+
+  pb::test::Orders made;
+  CHECK(check_required(made, "here"));
+  made.mutable_last_one()->set_what(3);
+  REQUIRE_FALSE(check_required(made, "here"));
+  CHECK(check_required(made, "here").error().where == "here");
+  made.mutable_last_one()->set_by(0);
+  CHECK(check_required(made, "here"));
+  made.add_orders();
+  CHECK_FALSE(check_required(made, "here"));
+}
+
+TEST_CASE("an assignment may leave out what is there, and changes nothing when it may not",
+          "[document]") {
+  pb::test::Orders orders;
+  REQUIRE(read_document("{last-one: {what: 1, by: 2}, orders: [{what: 1, by: 2}]}", "m", orders));
+  REQUIRE(set_path(orders, "last_one", "{note: x}"));
+  REQUIRE(set_path(orders, "orders[0]", "{note: y}"));
+  CHECK(orders.last_one().what() == 1);
+  CHECK(orders.orders(0).note() == "y");
+  const std::string before = orders.SerializeAsString();
+  CHECK_FALSE(set_path(orders, "orders", "[{note: z}]"));
+  CHECK_FALSE(set_path(orders, "last_one", "{what: null}"));
+  CHECK(orders.SerializeAsString() == before);
+}
+
 }  // namespace rehearse::document_read_test

@@ -92,4 +92,31 @@ TEST_CASE("any bytes give a message or an error", "[document]") {
   }
 }
 
+TEST_CASE("a message on one line reads back as itself", "[document]") {
+  pb::test::Order order;
+  order.set_what(3);
+  CHECK(write_line(order) == "what: 3");
+  order.set_group("a, b: {c}");
+  CHECK(write_line(order) == "{what: 3, group: \"a, b: {c}\"}");
+  CHECK(write_line(pb::test::Order()) == "{}");
+  pb::test::Orders orders;
+  orders.mutable_last_one()->set_what(7);
+  CHECK(write_line(orders) == "last-one: 7");
+  *orders.add_orders() = order;
+  (*orders.mutable_by_name())["x y"] = order;
+  CHECK(write_line(orders) ==
+        "{orders: [{what: 3, group: \"a, b: {c}\"}], last-one: 7, by-name: {x y: {what: 3, group: "
+        "\"a, b: {c}\"}}}");
+  Random random(1, "lines");
+  for (int i = 0; i < 300; ++i) {
+    pb::test::Machine machine, again;
+    test::fill(machine, random);
+    const std::string line = write_line(machine);
+    INFO(line);
+    CHECK(line.find('\n') == std::string::npos);
+    REQUIRE(read_document(line, "line", again));
+    CHECK(test::canonical(again) == test::canonical(machine));
+  }
+}
+
 }  // namespace rehearse::document_write_test
