@@ -9,6 +9,8 @@
 #include "base/text.hpp"
 #include "sim/bringup/nccl_log.hpp"
 #include "sim/scenario/environment.hpp"
+#include "sim/scenario/places.hpp"
+#include "sim/scenario/transforms.hpp"
 #include "traces/evidence/evidence.hpp"
 #include "traces/export/flight_recorder.hpp"
 #include "traces/import/rank_of_name.hpp"
@@ -41,11 +43,9 @@ std::set<uint32_t> ranks_gone(const sim::Scenario& scenario) {
   std::set<uint32_t> out;
   for (const auto* patches : {&scenario.transforms, &scenario.timed}) {
     for (const pb::Patch& patch : *patches) {
-      if (!patch.has_stop_rank()) continue;
-      const pb::StopRank& stop = patch.stop_rank();
+      if (!sim::parts(patch, sim::Parting::kEnds)) continue;
       for (const pb::RankLaunch& rank : scenario.document.launch().ranks()) {
-        if ((stop.has_rank() && stop.rank() == rank.rank()) ||
-            (stop.has_node() && stop.node() == rank.node())) {
+        if (sim::names_rank(patch, rank.rank()) || sim::names_node(patch, rank.node())) {
           out.insert(rank.rank());
         }
       }

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/scenario/places.hpp"
+#include "sim/scenario/transforms.hpp"
+
 namespace rehearse::faults {
 namespace {
 
@@ -28,20 +31,9 @@ bool other_bytes(const Changes& changes) {
          });
 }
 
-bool edits_program(const pb::Patch& patch) {
-  switch (patch.transform_case()) {
-    case pb::Patch::kRegenerate:
-    case pb::Patch::kScaleCollectives:
-    case pb::Patch::kResizeCollective:
-    case pb::Patch::kSkipCollective:
-    case pb::Patch::kExtraCollective:
-    case pb::Patch::kEndEarly:
-    case pb::Patch::kGrowDataParallel:
-    case pb::Patch::kSteps:
-      return true;
-    default:
-      return false;
-  }
+bool changes_traffic(const pb::Patch& patch) {
+  const sim::Transform* transform = sim::transform_of(patch);
+  return transform != nullptr && transform->other_traffic;
 }
 
 bool sets_speed(const pb::Patch& patch) {
@@ -51,43 +43,31 @@ bool sets_speed(const pb::Patch& patch) {
 }
 
 // A rank of which nothing was recorded can hide anything.
-template <typename Transform>
-bool unrecorded(const Transform& transform, const Changes& changes) {
+bool unrecorded(const pb::Patch& patch, const Changes& changes) {
+  const auto rank = sim::rank_of(patch);
   const auto found = changes.find(Aspect::kCompute);
-  return transform.has_rank() && found != changes.end() &&
-         !found->second.count(fmt::format("rank {}", transform.rank()));
+  return rank && found != changes.end() && !found->second.count(fmt::format("rank {}", *rank));
 }
 
 bool shows(const pb::Patch& patch, const Changes& changes) {
   if (sets_speed(patch)) return changed(changes, Aspect::kCompute);
-  if (unrecorded(patch.slow_rank(), changes) || unrecorded(patch.pause_rank(), changes) ||
-      unrecorded(patch.slow_host(), changes)) {
-    return true;
-  }
-  switch (patch.transform_case()) {
-    case pb::Patch::kSlowRank:
-    case pb::Patch::kVarySteps:
-      return changed(changes, Aspect::kCompute);
-    case pb::Patch::kPauseRank:
-    case pb::Patch::kSlowHost:
-    case pb::Patch::kLoadData:
-      return changed(changes, Aspect::kHost) || changed(changes, Aspect::kIdle) ||
-             changed(changes, Aspect::kCompute);
-    case pb::Patch::kScaleCollectives:
-      return other_bytes(changes);
-    case pb::Patch::kRegenerate:
-      return changes.count(Aspect::kCalls) > 0 || changed(changes, Aspect::kCompute) ||
-             changed(changes, Aspect::kMemory);
-    default:
-      return true;
-  }
+  const sim::Transform* transform = sim::transform_of(patch);
+  if (transform == nullptr || transform->shows == sim::shows::kNothing) return true;
+  if (unrecorded(patch, changes)) return true;
+  const auto any = [&](uint8_t what) { return (transform->shows & what) != 0; };
+  return (any(sim::shows::kCompute) && changed(changes, Aspect::kCompute)) ||
+         (any(sim::shows::kHost) && changed(changes, Aspect::kHost)) ||
+         (any(sim::shows::kIdle) && changed(changes, Aspect::kIdle)) ||
+         (any(sim::shows::kCalls) && changes.count(Aspect::kCalls) > 0) ||
+         (any(sim::shows::kBytes) && other_bytes(changes)) ||
+         (any(sim::shows::kMemory) && changed(changes, Aspect::kMemory));
 }
 
 }  // namespace
 
 bool plausible(const std::vector<pb::Patch>& patches, pb::Verdict verdict, const Changes& changes) {
   if (verdict != pb::COMPLETED) return true;
-  if (other_bytes(changes) && std::none_of(patches.begin(), patches.end(), edits_program)) {
+  if (other_bytes(changes) && std::none_of(patches.begin(), patches.end(), changes_traffic)) {
     return false;
   }
   return std::all_of(patches.begin(), patches.end(),

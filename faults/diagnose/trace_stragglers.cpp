@@ -9,6 +9,8 @@
 
 #include "base/text.hpp"
 #include "faults/symptoms/classifier.hpp"
+#include "sim/scenario/places.hpp"
+#include "sim/scenario/transforms.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -132,10 +134,12 @@ std::string kind_of(const TraceStragglers& found) {
 
 bool makes_kind(const pb::Fault& fault, const std::string& kind) {
   return std::any_of(fault.patch().begin(), fault.patch().end(), [&](const pb::Patch& patch) {
-    if (kind == "fixed-stage") return patch.has_slow_rank() && !patch.slow_rank().has_rank();
-    if (kind == "fixed-rank") return patch.has_slow_rank() && patch.slow_rank().has_rank();
-    if (kind == "random") return patch.has_vary_steps();
-    return patch.has_pause_rank() || patch.has_load_data();
+    using sim::Straggling;
+    const bool one_rank = sim::rank_of(patch).has_value();
+    if (kind == "fixed-stage") return sim::straggles(patch, Straggling::kEveryStep) && !one_rank;
+    if (kind == "fixed-rank") return sim::straggles(patch, Straggling::kEveryStep) && one_rank;
+    if (kind == "random") return sim::straggles(patch, Straggling::kDrawnSteps);
+    return sim::straggles(patch, Straggling::kSomeSteps);
   });
 }
 

@@ -14,6 +14,9 @@
 #include "base/text.hpp"
 #include "faults/lessons/remarks.hpp"
 #include "sim/scenario/environment.hpp"
+#include "sim/scenario/places.hpp"
+#include "sim/scenario/timed.hpp"
+#include "sim/scenario/transforms.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -68,30 +71,6 @@ std::optional<double> number_in(const std::string& text) {
   return value;
 }
 
-// The transform of a patch as written in files, and its rank.
-struct Act {
-  std::string name;
-  std::optional<uint32_t> rank;
-};
-
-Act act_of(const pb::Patch& patch) {
-  const auto* oneof = pb::Patch::descriptor()->FindOneofByName("transform");
-  const auto* field = patch.GetReflection()->GetOneofFieldDescriptor(patch, oneof);
-  if (field == nullptr) return {};
-  Act act{.name = field->name(), .rank = std::nullopt};
-  std::replace(act.name.begin(), act.name.end(), '_', '-');
-  const auto& how = patch.GetReflection()->GetMessage(patch, field);
-  const auto* rank = how.GetDescriptor()->FindFieldByName("rank");
-  if (rank != nullptr && how.GetReflection()->HasField(how, rank)) {
-    act.rank = how.GetReflection()->GetUInt32(how, rank);
-  }
-  return act;
-}
-
-bool is_timed_patch(const pb::Patch& patch) {
-  return patch.has_from() || patch.has_until() || patch.has_every() || patch.has_lasting();
-}
-
 pb::LabRemark remark_of(std::string_view id, std::string text) {
   pb::LabRemark out;
   out.set_id(std::string(id));
@@ -100,14 +79,15 @@ pb::LabRemark remark_of(std::string_view id, std::string text) {
 }
 
 std::optional<pb::LabRemark> judge_undo(const pb::Undo& undo, const LabJob& job) {
-  std::string wanted = undo.transform();
-  std::replace(wanted.begin(), wanted.end(), '_', '-');
+  const sim::Transform* wanted_one = sim::find_transform(undo.transform());
+  const std::string wanted(wanted_one == nullptr ? undo.transform() : wanted_one->name);
   bool found = false, all_on_ranks = true;
   for (const pb::Patch& patch : job.sealed) {
-    const Act act = act_of(patch);
-    if (act.name != wanted || (undo.has_rank() && act.rank != undo.rank())) continue;
+    if (wanted_one == nullptr || sim::transform_of(patch) != wanted_one) continue;
+    // Several ranks that are slow together are a stage, not parts of which one could be replaced.
+    if (undo.has_rank() && sim::rank_of(patch) != undo.rank()) continue;
     found = true;
-    all_on_ranks = all_on_ranks && act.rank.has_value();
+    all_on_ranks = all_on_ranks && sim::rank_of(patch).has_value();
   }
   const std::string what =
       undo.has_rank() ? fmt::format("undo {} on rank {}", wanted, undo.rank()) : "undo " + wanted;
@@ -231,13 +211,14 @@ std::vector<pb::LabRemark> judge_patches(const pb::Scenario& written, const LabJ
   std::vector<pb::LabRemark> out;
   for (const pb::Patch& patch : written.patches()) {
     std::optional<pb::LabRemark> remark;
+    const sim::Transform* transform = sim::transform_of(patch);
     if (patch.has_undo()) {
       remark = judge_undo(patch.undo(), job);
-    } else if (patch.transform_case() != pb::Patch::TRANSFORM_NOT_SET || patch.has_calibration()) {
+    } else if (transform != nullptr || patch.has_calibration()) {
       remark = remark_of(remark::kNotARepair,
                          fmt::format("`{}` under patches is nothing that a person can do to a job",
-                                     patch.has_calibration() ? "calibration" : act_of(patch).name));
-    } else if (is_timed_patch(patch)) {
+                                     patch.has_calibration() ? "calibration" : transform->name));
+    } else if (sim::is_timed(patch)) {
       remark = judge_timed(patch, job);
     }
     if (remark) out.push_back(std::move(*remark));

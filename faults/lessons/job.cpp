@@ -8,6 +8,8 @@
 #include "faults/lessons/placement.hpp"
 #include "sim/scenario/environment.hpp"
 #include "sim/scenario/sealed.hpp"
+#include "sim/scenario/timed.hpp"
+#include "sim/scenario/transforms.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::faults {
@@ -17,10 +19,8 @@ using Variables = std::map<std::string, std::string>;
 
 // Assignments for the whole run, and settings that the trace is generated from, are things that files say.
 bool is_written_in_files(const pb::Patch& patch) {
-  const bool timed =
-      patch.has_from() || patch.has_until() || patch.has_every() || patch.has_lasting();
-  return !timed && (patch.transform_case() == pb::Patch::TRANSFORM_NOT_SET ||
-                    patch.transform_case() == pb::Patch::kRegenerate);
+  return !sim::is_timed(patch) &&
+         (sim::transform_of(patch) == nullptr || sim::acts_on(patch, sim::ActsOn::kTrace));
 }
 
 // Ranks that sit where expansion would put them need no line of their own.

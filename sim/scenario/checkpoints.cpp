@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints: operations on the main thread of a rank that move bytes between its GPU and storage.
 #include <algorithm>
-#include <optional>
 
 #include "sim/scenario/rebuild.hpp"
 #include "sim/scenario/transform.hpp"
@@ -69,39 +68,28 @@ Result<RankProgram> with_read(const RankProgram& rank, uint32_t steps, uint32_t 
   return rebuild(rank, plan);
 }
 
-Result<void> check_given(traces::Program& program, const char* patch, bool has_bytes,
-                         std::optional<uint32_t> rank) {
-  if (auto given = require(has_bytes, patch, "bytes"); !given) return given;
-  if (program.steps == 0) {
-    return fail(Code::kBadInput, "the trace has no steps", patch, "record with profiler steps");
-  }
-  if (!rank) return {};
-  RH_TRY(RankProgram * found, find_rank(program, *rank, patch));
-  (void)found;
-  return {};
+Result<void> check_steps(const traces::Program& program, const char* patch) {
+  if (program.steps > 0) return {};
+  return fail(Code::kBadInput, "the trace has no steps", patch, "record with profiler steps");
 }
 
 }  // namespace
 
 Result<void> write_checkpoint(traces::Program& program, const pb::WriteCheckpoint& how) {
-  const auto only = how.has_rank() ? std::optional(how.rank()) : std::nullopt;
-  if (auto good = check_given(program, "write-checkpoint", how.has_bytes(), only); !good)
-    return good;
+  if (auto good = check_steps(program, "write-checkpoint"); !good) return good;
   const uint32_t storage = storage_index(program, how.storage());
   for (RankProgram& rank : program.ranks) {
-    if (only && rank.rank != *only) continue;
+    if (how.has_rank() && rank.rank != how.rank()) continue;
     RH_TRY(rank, with_writes(rank, program.steps, storage, how));
   }
   return {};
 }
 
 Result<void> read_checkpoint(traces::Program& program, const pb::ReadCheckpoint& how) {
-  const auto only = how.has_rank() ? std::optional(how.rank()) : std::nullopt;
-  if (auto good = check_given(program, "read-checkpoint", how.has_bytes(), only); !good)
-    return good;
+  if (auto good = check_steps(program, "read-checkpoint"); !good) return good;
   const uint32_t storage = storage_index(program, how.storage());
   for (RankProgram& rank : program.ranks) {
-    if (only && rank.rank != *only) continue;
+    if (how.has_rank() && rank.rank != how.rank()) continue;
     RH_TRY(rank, with_read(rank, program.steps, storage, how.bytes()));
   }
   return {};

@@ -81,8 +81,6 @@ bool reduces(const traces::Call& call) {
 }  // namespace
 
 Result<void> extra_collective(traces::Program& program, const pb::ExtraCollective& how) {
-  if (auto given = require(how.has_rank(), "extra-collective", "rank"); !given) return given;
-  if (auto given = require(how.has_nth(), "extra-collective", "nth"); !given) return given;
   RH_TRY(RankProgram * rank, find_rank(program, how.rank(), "extra-collective"));
   if (auto done = write_out(*rank, program.steps); !done) return done;
   RH_TRY(const size_t at, nth_collective(*rank, how.nth(), "extra-collective"));
@@ -106,9 +104,6 @@ Result<void> extra_collective(traces::Program& program, const pb::ExtraCollectiv
 }
 
 Result<void> resize_collective(traces::Program& program, const pb::ResizeCollective& how) {
-  if (auto given = require(how.has_rank(), "resize-collective", "rank"); !given) return given;
-  if (auto given = require(how.has_nth(), "resize-collective", "nth"); !given) return given;
-  if (auto given = require(how.has_factor(), "resize-collective", "factor"); !given) return given;
   RH_TRY(RankProgram * rank, find_rank(program, how.rank(), "resize-collective"));
   RH_TRY(const size_t at, nth_collective(*rank, how.nth(), "resize-collective"));
   traces::Call& call = rank->calls[at];
@@ -124,7 +119,6 @@ Result<void> resize_collective(traces::Program& program, const pb::ResizeCollect
 }
 
 Result<void> scale_collectives(traces::Program& program, const pb::ScaleCollectives& how) {
-  if (auto given = require(how.has_factor(), "scale-collectives", "factor"); !given) return given;
   // Tensor-parallel groups reduce too, but what is exchanged too often are gradients: groups as large as any that
   // reduces.
   size_t members = 0;
@@ -151,7 +145,6 @@ Result<void> scale_collectives(traces::Program& program, const pb::ScaleCollecti
 }
 
 Result<void> swap_collectives(traces::Program& program, const pb::SwapCollectives& how) {
-  if (auto given = require(how.has_rank(), "swap-collectives", "rank"); !given) return given;
   RH_TRY(RankProgram * rank, find_rank(program, how.rank(), "swap-collectives"));
   uint32_t seen = 0;
   for (size_t c = 0; c + 1 < rank->calls.size(); ++c) {
@@ -183,8 +176,6 @@ Result<void> swap_collectives(traces::Program& program, const pb::SwapCollective
 }
 
 Result<void> delay_calls(traces::Program& program, const pb::DelayCalls& how) {
-  if (auto given = require(how.has_rank(), "delay-calls", "rank"); !given) return given;
-  if (auto given = require(how.has_delay(), "delay-calls", "delay"); !given) return given;
   if (how.delay() > kLongestPause) {
     return fail(Code::kBadInput, "a delay of more than a year", "delay-calls: delay",
                 "stop the rank instead");

@@ -85,8 +85,6 @@ void add_waits(RankProgram& rank, std::vector<std::pair<traces::OpId, traces::Op
 }
 
 Result<void> end_early(traces::Program& program, const pb::EndEarly& how) {
-  if (auto given = require(how.has_rank(), "end-early", "rank"); !given) return given;
-  if (auto given = require(how.has_steps(), "end-early", "steps"); !given) return given;
   RH_TRY(RankProgram * rank, find_rank(program, how.rank(), "end-early"));
   if (how.steps() >= program.steps) {
     return fail(Code::kBadInput, fmt::format("the trace has {} steps", program.steps),
@@ -110,7 +108,6 @@ Result<void> end_early(traces::Program& program, const pb::EndEarly& how) {
 }
 
 Result<void> slow_host(traces::Program& program, const pb::SlowHost& how) {
-  if (auto given = require(how.has_slowdown(), "slow-host", "slowdown"); !given) return given;
   RH_TRY(const auto ranks,
          chosen_ranks(program, how.has_rank() ? std::optional(how.rank()) : std::nullopt,
                       "slow-host"));
@@ -128,7 +125,6 @@ Result<void> slow_host(traces::Program& program, const pb::SlowHost& how) {
 }
 
 Result<void> slow_copies(traces::Program& program, const pb::SlowCopies& how) {
-  if (auto given = require(how.has_slowdown(), "slow-copies", "slowdown"); !given) return given;
   RH_TRY(const auto ranks,
          chosen_ranks(program, how.has_rank() ? std::optional(how.rank()) : std::nullopt,
                       "slow-copies"));
@@ -142,7 +138,6 @@ Result<void> slow_copies(traces::Program& program, const pb::SlowCopies& how) {
 }
 
 Result<void> vary_steps(traces::Program& program, const pb::VarySteps& how) {
-  if (auto given = require(how.has_spread(), "vary-steps", "spread"); !given) return given;
   for (RankProgram& rank : program.ranks) {
     Random random(how.seed(), "vary-steps", rank.rank);
     for (uint32_t s = 0; s < program.steps; ++s) {

@@ -43,10 +43,6 @@ void shrink_shards(const std::vector<bool>& grew, uint32_t factor, traces::Progr
 }  // namespace
 
 Result<void> grow(Scenario& scenario, const pb::GrowDataParallel& how) {
-  if (!how.has_factor()) {
-    return fail(Code::kBadInput, "factor is missing", "grow-data-parallel",
-                "write grow-data-parallel: 4");
-  }
   const uint32_t factor = how.factor();
   const pb::Scenario before = scenario.document;
   const auto nodes = static_cast<uint64_t>(before.platform().nodes_size());

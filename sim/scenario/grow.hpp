@@ -19,7 +19,7 @@
 
 namespace rehearse::sim {
 
-// More nodes and more ranks in the document; `scenario.replicas` counts. kBadInput without a factor.
+// More nodes and more ranks in the document; `scenario.replicas` counts.
 [[nodiscard]] Result<void> grow(Scenario& scenario, const pb::GrowDataParallel& how);
 
 // Lets the communicators of a program grow by `scenario.replicas`; returns for each whether it grew.

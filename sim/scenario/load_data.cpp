@@ -87,14 +87,9 @@ Result<void> add_loader(RankProgram& rank, uint32_t steps, uint32_t storage,
 }  // namespace
 
 Result<void> load_data(traces::Program& program, const pb::LoadData& how) {
-  if (auto given = require(how.has_bytes(), "load-data", "bytes"); !given) return given;
   if (program.steps == 0) {
     return fail(Code::kBadInput, "the trace has no steps", "load-data",
                 "record with profiler steps");
-  }
-  if (how.has_rank()) {
-    RH_TRY(RankProgram * found, find_rank(program, how.rank(), "load-data"));
-    (void)found;
   }
   const uint32_t storage = storage_index(program, how.storage());
   for (RankProgram& rank : program.ranks) {

@@ -32,7 +32,6 @@ void pause(RankProgram& rank, uint32_t steps, uint32_t step, Nanos duration) {
 }  // namespace
 
 Result<void> pause_rank(traces::Program& program, const pb::PauseRank& how) {
-  if (auto given = require(how.has_duration(), "pause-rank", "duration"); !given) return given;
   if (how.has_step() == how.has_every()) {
     return fail(Code::kBadInput, "either step or every says when", "pause-rank",
                 "write pause-rank: {rank: 3, step: 1, duration: 200ms}");
@@ -45,10 +44,6 @@ Result<void> pause_rank(traces::Program& program, const pb::PauseRank& how) {
   if (how.duration() > kLongestPause) {
     return fail(Code::kBadInput, "a pause of more than a year", "pause-rank: duration",
                 "stop the rank instead: stop-rank: {rank: 3, at: 1s, silent: true}");
-  }
-  if (how.has_rank()) {
-    RH_TRY(RankProgram * found, find_rank(program, how.rank(), "pause-rank"));
-    (void)found;
   }
   for (RankProgram& rank : program.ranks) {
     if (how.has_rank() && rank.rank != how.rank()) continue;

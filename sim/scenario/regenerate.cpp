@@ -10,6 +10,7 @@
 
 #include "base/install.hpp"
 #include "platforms/model/catalogue.hpp"
+#include "sim/scenario/transforms.hpp"
 #include "traces/synth/synth.hpp"
 
 namespace rehearse::sim {
@@ -45,7 +46,7 @@ Result<void> change(const pb::Regenerate& how, pb::Synth& job) {
 }  // namespace
 
 Result<void> regenerate(Scenario& scenario) {
-  const auto wanted = [](const pb::Patch& patch) { return patch.has_regenerate(); };
+  const auto wanted = [](const pb::Patch& patch) { return acts_on(patch, ActsOn::kTrace); };
   if (std::none_of(scenario.transforms.begin(), scenario.transforms.end(), wanted)) {
     if (scenario.recorded != nullptr) scenario.trace = scenario.recorded;
     return {};
@@ -72,6 +73,11 @@ Result<void> regenerate(Scenario& scenario) {
   }
   scenario.trace = std::make_shared<const traces::Trace>(std::move(trace));
   return {};
+}
+
+Result<void> regenerate(Scenario& scenario, const pb::Patch& patch) {
+  scenario.transforms.push_back(patch);
+  return regenerate(scenario);
 }
 
 }  // namespace rehearse::sim

@@ -10,5 +10,7 @@ namespace rehearse::sim {
 // Makes scenario.trace what the regenerate patches among its transforms ask for; without one, the trace as loaded.
 // kBadInput when the trace was recorded, or when the number of ranks would change.
 [[nodiscard]] Result<void> regenerate(Scenario& scenario);
+// The same with one more of them.
+[[nodiscard]] Result<void> regenerate(Scenario& scenario, const pb::Patch& patch);
 
 }  // namespace rehearse::sim

@@ -8,9 +8,11 @@
 #include <set>
 
 #include "base/document.hpp"
+#include "base/text.hpp"
 #include "sim/efficiency.hpp"
 #include "sim/scenario/failover.hpp"
 #include "sim/scenario/transform.hpp"
+#include "sim/scenario/transforms.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -186,11 +188,6 @@ class Scheduler {
 
   Result<void> background(const pb::Patch& patch) {
     const pb::BackgroundTraffic& traffic = patch.background_traffic();
-    if (!traffic.has_from_node() || !traffic.has_to_node() || !traffic.has_rate()) {
-      return fail(Code::kBadInput, "from-node, to-node and rate have to be given",
-                  "background-traffic",
-                  "write background-traffic: {from-node: 0, to-node: 1, rate: 50Gbps}");
-    }
     const pb::Platform& platform = scenario_.document.platform();
     for (uint32_t node : {traffic.from_node(), traffic.to_node()}) {
       if (node >= static_cast<uint32_t>(platform.nodes_size()) ||
@@ -256,18 +253,16 @@ Result<void> check_interval(const pb::Patch& patch) {
                   "raise every or lower until");
     }
   }
-  switch (patch.transform_case()) {
-    case pb::Patch::kSlowRank:
-      if (auto slow = slowed_ranks(patch.slow_rank()); !slow) {
-        return tl::unexpected(slow.error());
-      }
-      break;
-    case pb::Patch::kBackgroundTraffic:
-    case pb::Patch::TRANSFORM_NOT_SET:
-      break;
-    default:
-      return fail(Code::kBadInput, "this transform does not take an interval", "from, until",
-                  "only assignments, slow-rank and background-traffic do");
+  if (const Transform* transform = transform_of(patch); transform && !transform->interval) {
+    std::vector<std::string> those = {"assignments"};
+    for (const Transform& each : transforms()) {
+      if (each.interval) those.emplace_back(each.name);
+    }
+    return fail(Code::kBadInput, fmt::format("{} does not take an interval", transform->name),
+                "from, until", fmt::format("only {} do", join_words(those)));
+  }
+  if (patch.has_slow_rank()) {
+    if (auto slow = slowed_ranks(patch.slow_rank()); !slow) return tl::unexpected(slow.error());
   }
   const std::map<std::string, std::string> assignments(patch.set().begin(), patch.set().end());
   for (const auto& [path, value] : assignments) {

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/document.hpp"
 #include "base/text.hpp"
+#include "sim/scenario/places.hpp"
+#include "sim/scenario/transforms.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -30,13 +33,10 @@ void slow_down(RankProgram& rank, double slowdown) {
   }
 }
 
+}  // namespace
+
 Result<void> slow_rank(traces::Program& program, const pb::SlowRank& how) {
   RH_TRY(const std::vector<RankRange> slow, slowed_ranks(how));
-  if (how.has_rank()) {
-    if (auto found = find_rank(program, how.rank(), "slow-rank"); !found) {
-      return tl::unexpected(found.error());
-    }
-  }
   for (RankProgram& rank : program.ranks) {
     const auto holds = [&](const RankRange& range) { return range.holds(rank.rank); };
     if (std::any_of(slow.begin(), slow.end(), holds)) slow_down(rank, how.slowdown());
@@ -45,8 +45,6 @@ Result<void> slow_rank(traces::Program& program, const pb::SlowRank& how) {
 }
 
 Result<void> skip_collective(traces::Program& program, const pb::SkipCollective& how) {
-  if (auto given = require(how.has_rank(), "skip-collective", "rank"); !given) return given;
-  if (auto given = require(how.has_nth(), "skip-collective", "nth"); !given) return given;
   RH_TRY(RankProgram * rank, find_rank(program, how.rank(), "skip-collective"));
   uint32_t seen = 0;
   for (size_t c = 0; c < rank->calls.size(); ++c) {
@@ -75,16 +73,14 @@ Result<void> skip_collective(traces::Program& program, const pb::SkipCollective&
       "skip-collective: nth", "count from 0");
 }
 
-}  // namespace
-
-Result<RankProgram*> find_rank(traces::Program& program, uint32_t rank, const char* patch) {
+Result<RankProgram*> find_rank(traces::Program& program, uint32_t rank, std::string_view patch) {
   const int at = program.find(rank);
   if (at < 0) {
-    return fail(Code::kBadInput, fmt::format("there is no rank {} in the trace", rank), patch,
-                program.ranks.empty()
-                    ? std::string("the trace has no ranks")
-                    : fmt::format("ranks go from {} to {}", program.ranks.front().rank,
-                                  program.ranks.back().rank));
+    return fail(
+        Code::kBadInput, fmt::format("there is no rank {} in the trace", rank), std::string(patch),
+        program.ranks.empty() ? std::string("the trace has no ranks")
+                              : fmt::format("ranks go from {} to {}", program.ranks.front().rank,
+                                            program.ranks.back().rank));
   }
   return &program.ranks[static_cast<size_t>(at)];
 }
@@ -97,12 +93,6 @@ uint32_t storage_index(traces::Program& program, const std::string& name) {
 }
 
 Result<std::vector<RankRange>> slowed_ranks(const pb::SlowRank& how) {
-  if (auto given = require(how.has_rank() || !how.ranks().empty(), "slow-rank", "rank"); !given) {
-    return tl::unexpected(given.error());
-  }
-  if (auto given = require(how.has_slowdown(), "slow-rank", "slowdown"); !given) {
-    return tl::unexpected(given.error());
-  }
   std::vector<RankRange> out;
   if (!how.ranks().empty()) {
     auto ranges = parse_rank_ranges(how.ranks());
@@ -115,71 +105,17 @@ Result<std::vector<RankRange>> slowed_ranks(const pb::SlowRank& how) {
   return out;
 }
 
-Result<void> require(bool given, const char* transform, const char* parameter) {
-  if (given) return {};
-  return fail(Code::kBadInput, fmt::format("{} is missing", parameter), transform,
-              fmt::format("write {}: {{..., {}: ...}}", transform, parameter));
-}
-
 Result<void> transform(traces::Program& program, const pb::Patch& patch) {
-  switch (patch.transform_case()) {
-    case pb::Patch::kSlowRank:
-      return slow_rank(program, patch.slow_rank());
-    case pb::Patch::kSkipCollective:
-      return skip_collective(program, patch.skip_collective());
-    case pb::Patch::kPauseRank:
-      return pause_rank(program, patch.pause_rank());
-    case pb::Patch::kSteps:
-      if (auto given = require(patch.steps().has_factor(), "steps", "factor"); !given) return given;
-      return repeat_steps(program, patch.steps().factor());
-    case pb::Patch::kWriteCheckpoint:
-      return write_checkpoint(program, patch.write_checkpoint());
-    case pb::Patch::kReadCheckpoint:
-      return read_checkpoint(program, patch.read_checkpoint());
-    case pb::Patch::kLoadData:
-      return load_data(program, patch.load_data());
-    case pb::Patch::kEndEarly:
-      return end_early(program, patch.end_early());
-    case pb::Patch::kExtraCollective:
-      return extra_collective(program, patch.extra_collective());
-    case pb::Patch::kResizeCollective:
-      return resize_collective(program, patch.resize_collective());
-    case pb::Patch::kScaleCollectives:
-      return scale_collectives(program, patch.scale_collectives());
-    case pb::Patch::kSwapCollectives:
-      return swap_collectives(program, patch.swap_collectives());
-    case pb::Patch::kDelayCalls:
-      return delay_calls(program, patch.delay_calls());
-    case pb::Patch::kSlowHost:
-      return slow_host(program, patch.slow_host());
-    case pb::Patch::kSlowCopies:
-      return slow_copies(program, patch.slow_copies());
-    case pb::Patch::kVarySteps:
-      return vary_steps(program, patch.vary_steps());
-    case pb::Patch::kNoOverlap:
-      return no_overlap(program, patch.no_overlap());
-    case pb::Patch::kScaleMemory:
-      if (patch.scale_memory().has_rank()) {
-        RH_TRY(RankProgram * rank, find_rank(program, patch.scale_memory().rank(), "scale-memory"));
-        (void)rank;
-      }
-      return require(patch.scale_memory().has_factor(), "scale-memory", "factor");
-    case pb::Patch::kLeakMemory:
-      if (patch.leak_memory().has_rank()) {
-        RH_TRY(RankProgram * rank, find_rank(program, patch.leak_memory().rank(), "leak-memory"));
-        (void)rank;
-      }
-      return require(patch.leak_memory().has_bytes(), "leak-memory", "bytes");
-    // These act on the whole run or on the document: schedule_of(), apply(), grow(), regenerate().
-    case pb::Patch::kRegenerate:
-    case pb::Patch::kStopRank:
-    case pb::Patch::kBackgroundTraffic:
-    case pb::Patch::kGrowDataParallel:
-    case pb::Patch::kUndo:
-    case pb::Patch::TRANSFORM_NOT_SET:
-      return {};
+  const Transform* row = transform_of(patch);
+  if (row == nullptr) return {};
+  if (auto given = check_required(patch, std::string(row->name)); !given) return given;
+  if (row->acts_on != ActsOn::kProgram && row->acts_on != ActsOn::kMemory) return {};
+  if (const auto rank = rank_of(patch)) {
+    if (auto found = find_rank(program, *rank, row->name); !found) {
+      return tl::unexpected(found.error());
+    }
   }
-  return {};
+  return row->edit == nullptr ? Result<void>() : row->edit(program, patch);
 }
 
 }  // namespace rehearse::sim

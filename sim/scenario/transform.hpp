@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -13,15 +14,17 @@
 
 namespace rehearse::sim {
 
-// Applies the transform of `patch`. kBadInput when it names a rank or call that the program does
-// not have. Transforms that act on the run and not on the program (stop-rank, background-traffic)
-// change nothing here: see timed.hpp.
+// Applies the transform of `patch` (its row of transforms.hpp). kBadInput when a parameter is missing that must be given,
+// or when it names a rank or call that the program does not have. Transforms that act on something else change nothing
+// here.
 [[nodiscard]] Result<void> transform(traces::Program& program, const pb::Patch& patch);
 
-// The ranks that slow-rank names. kBadInput when neither or no slowdown is given.
+// The ranks that slow-rank names. kBadInput when the text is no ranges.
 [[nodiscard]] Result<std::vector<RankRange>> slowed_ranks(const pb::SlowRank& how);
 
-// The single transforms that have a file of their own.
+// The single transforms. Parameters that must be given are there.
+[[nodiscard]] Result<void> slow_rank(traces::Program& program, const pb::SlowRank& how);
+[[nodiscard]] Result<void> skip_collective(traces::Program& program, const pb::SkipCollective& how);
 [[nodiscard]] Result<void> repeat_steps(traces::Program& program, uint32_t factor);
 constexpr Nanos kLongestPause = 31'536'000'000'000'000;  // a year
 [[nodiscard]] Result<void> pause_rank(traces::Program& program, const pb::PauseRank& how);
@@ -50,10 +53,8 @@ void add_waits(traces::RankProgram& rank, std::vector<std::pair<traces::OpId, tr
 
 // kBadInput with the ranks there are when the program has no such rank; `patch` names the transform.
 [[nodiscard]] Result<traces::RankProgram*> find_rank(traces::Program& program, uint32_t rank,
-                                                     const char* patch);
+                                                     std::string_view patch);
 // Index of a storage's name in Program::storages, which may gain it.
 [[nodiscard]] uint32_t storage_index(traces::Program& program, const std::string& name);
-// Parameters without a sensible default have to be given.
-[[nodiscard]] Result<void> require(bool given, const char* transform, const char* parameter);
 
 }  // namespace rehearse::sim

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/version.hpp"
+#include "sim/scenario/transforms.hpp"
 #include "sim/simulate.hpp"
 #include "sim/snapshot/happenings.hpp"
 #include "sim/snapshot/snapshot.hpp"
@@ -199,9 +200,8 @@ Result<Scenario> branch_of(const Scenario& scenario, const pb::Patch& patch, Nan
         fmt::format("the patch holds before {}, where the branch begins", format_duration(from)),
         "--branch", "leave its time out, or name a later one");
   };
-  const bool resources =
-      !patch.set().empty() || patch.has_slow_rank() || patch.has_background_traffic();
-  if (resources) {
+  const Transform* transform = transform_of(patch);
+  if (!patch.set().empty() || (transform != nullptr && transform->interval)) {
     if (patch.has_from() && patch.from() < from) return too_early();
     if (!patch.has_from()) limited.set_from(from);
   } else if (patch.has_stop_rank()) {

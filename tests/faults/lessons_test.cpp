@@ -17,6 +17,7 @@
 #include "faults/lessons/progress.hpp"
 #include "faults/lessons/remarks.hpp"
 #include "faults/symptoms/categories.hpp"
+#include "sim/scenario/transforms.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace rehearse::lessons_test {
@@ -88,7 +89,12 @@ TEST_CASE("every lab has sources, and the repairs that all labs offer are patche
       }
     }
     INFO(line);
-    CHECK(sim::parse_patch(line, "repairs.yaml"));
+    const auto patch = sim::parse_patch(line, "repairs.yaml");
+    REQUIRE(patch);
+    if (!patch->has_undo()) continue;
+    const sim::Transform* undone = sim::find_transform(patch->undo().transform());
+    REQUIRE(undone != nullptr);
+    CHECK(undone->acts_on != sim::ActsOn::kDocument);
   }
 }
 

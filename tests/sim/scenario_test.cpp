@@ -177,6 +177,23 @@ TEST_CASE("undoing a transform gives the healthy run back", "[sim][scenario]") {
   CHECK(run(scenario).step_time_ns().SerializeAsString() == healthy);
 }
 
+TEST_CASE("undoing a transform on one of several ranks leaves the others as they are",
+          "[sim][scenario]") {
+  Scenario scenario = load("ddp-16");
+  patch(scenario, "slow-rank: {ranks: 8-15, slowdown: 2}");
+  patch(scenario, "{slow-rank: {ranks: 3, slowdown: 2}, from: 1ms}");
+  patch(scenario, "undo: {transform: slow-rank, rank: 10}");
+  REQUIRE(scenario.transforms.size() == 1);
+  CHECK(scenario.transforms[0].slow_rank().ranks() == "8-9,11-15");
+  patch(scenario, "undo: {transform: slow_rank, rank: 3}");
+  CHECK(scenario.timed.empty());
+  CHECK(scenario.transforms.size() == 1);
+  patch(scenario, "undo: {transform: slow-rank, rank: 4}");
+  CHECK(scenario.transforms.size() == 1);
+  patch(scenario, "undo: slow-rank");
+  CHECK(scenario.transforms.empty());
+}
+
 TEST_CASE("one node without InfiniBand puts the job on sockets", "[sim][scenario]") {
   Scenario scenario = load("ddp-16");
   CHECK(run(scenario).communicators(0).transport() == "NET/IB/GDRDMA");
@@ -210,6 +227,20 @@ TEST_CASE("a patch that fails leaves the scenario as it was", "[sim][scenario]")
   CHECK(applied.error().code == Code::kBadInput);
   CHECK(scenario.document.SerializeAsString() == before);
   CHECK(scenario.applied.empty());
+  // Nor do assignments beside a transform that cannot be.
+  for (const char* text : {"{set: {launch.nccl_version: 2.18.1}, undo: slow-ranks}",
+                           "{set: {launch.nccl_version: 2.18.1}, regenerate: {tp: 7}}",
+                           "{set: {launch.nccl_version: 2.18.1}, grow-data-parallel: 65536}"}) {
+    INFO(text);
+    const auto patch = parse_patch(text, "test");
+    REQUIRE(patch);
+    CHECK_FALSE(apply(scenario, *patch));
+    CHECK(scenario.document.SerializeAsString() == before);
+    CHECK(scenario.applied.empty());
+    CHECK(scenario.transforms.empty());
+    CHECK(scenario.recorded == nullptr);
+    CHECK(scenario.origin.edits_size() == 0);
+  }
 }
 
 TEST_CASE("a transform of a rank that is not there says which there are", "[sim][scenario]") {
@@ -265,9 +296,21 @@ TEST_CASE("patches that cannot be or change nothing are refused or said", "[sim]
     CHECK(applied.error().code == Code::kBadInput);
     CHECK_FALSE(applied.error().fix.empty());
   }
-  Scenario edited = scenario;
-  set(edited, "platform.nodes[0].nics[0].latency=1h");
-  CHECK(edited.findings.count("not-simulated") == 1);
+  struct Row {
+    const char* assignment;
+    size_t warnings;
+  };
+  for (const Row& row :
+       {Row{"platform.nodes[0].nics[0].latency=1h", 1}, Row{"platform.nodes[0].memory=1GiB", 1},
+        Row{"platform.nodes[0].gpus[0].memory=1GiB", 0},
+        Row{"platform.nodes[0].gpus[0].flops.bf16=1TFLOPS", 1},
+        Row{"platform.fabric.hop-latency=1us", 1}, Row{"platform.efficiency.compute=0.5", 1},
+        Row{"platform.efficiency.nvlink=0.5", 0}, Row{"launch.env.memory=1", 0}}) {
+    INFO(row.assignment);
+    Scenario edited = scenario;
+    set(edited, row.assignment);
+    CHECK(edited.findings.count("not-simulated") == row.warnings);
+  }
 }
 
 TEST_CASE("assignments beside grow-data-parallel hold on the nodes that are added",
@@ -284,16 +327,17 @@ TEST_CASE("assignments beside grow-data-parallel hold on the nodes that are adde
 
 TEST_CASE("memory patches without their figure or with a rank that is not there are refused",
           "[sim][scenario]") {
-  for (const char* text : {"scale-memory: {part: activations}", "leak-memory: {rank: 3}",
-                           "scale-memory: {rank: 99, part: activations, factor: 2}",
+  for (const char* text : {"scale-memory: {part: activations}", "leak-memory: {rank: 3}"}) {
+    INFO(text);
+    CHECK_FALSE(parse_patch(text, "test"));
+  }
+  for (const char* text : {"scale-memory: {rank: 99, part: activations, factor: 2}",
                            "leak-memory: {rank: 99, bytes: 1MiB}"}) {
     INFO(text);
     Scenario scenario = load("ddp-16");
-    const auto patch = parse_patch(text, "test");
-    REQUIRE(patch);
-    auto applied = apply(scenario, *patch);
+    patch(scenario, text);
     SilentReporter silent;
-    CHECK((!applied || !simulate(scenario, silent)));
+    CHECK_FALSE(simulate(scenario, silent));
   }
 }
 

@@ -40,25 +40,8 @@ Change change_of(const std::string& path) {
 }
 
 Change change_of(const pb::Patch& patch) {
-  switch (patch.transform_case()) {
-    case pb::Patch::kSlowRank:
-    case pb::Patch::kPauseRank:
-    case pb::Patch::kSlowHost:
-    case pb::Patch::kSlowCopies:
-    case pb::Patch::kVarySteps:
-    case pb::Patch::kDelayCalls:
-      return Change::kCompute;
-    case pb::Patch::kRegenerate:
-      return Change::kLayout;
-    case pb::Patch::kGrowDataParallel:
-      return Change::kScale;
-    case pb::Patch::kBackgroundTraffic:
-      return Change::kBandwidth;
-    case pb::Patch::TRANSFORM_NOT_SET:
-      return patch.set().empty() ? Change::kProgram : change_of(patch.set().begin()->first);
-    default:
-      return Change::kProgram;
-  }
+  if (const sim::Transform* transform = sim::transform_of(patch)) return transform->change;
+  return patch.set().empty() ? Change::kProgram : change_of(patch.set().begin()->first);
 }
 
 // Patches that only one of them has.

@@ -12,21 +12,13 @@
 
 #include "base/error.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/scenario/transforms.hpp"
 #include "validation/proto/change_errors.pb.h"
 
 namespace rehearse::validation {
 
-enum class Change : uint8_t {
-  kAlgorithm,    // variables by which NCCL chooses algorithm, protocol, channels and chunks
-  kTransport,    // variables by which bytes take another way: adapters, peer access, sockets
-  kEnvironment,  // other variables and launch settings
-  kBandwidth,    // what the machines offer
-  kScale,        // ranks
-  kLayout,       // model, batch or parallel layout
-  kCompute,      // speed of ranks
-  kProgram,      // who makes which call
-};
-constexpr size_t kChanges = 8;
+using sim::Change;
+using sim::kChanges;
 [[nodiscard]] const char* name_of(Change change);
 
 // What sets `changed` apart from `base`; calibrated shares are no change. Empty: nothing.
