@@ -59,6 +59,7 @@ struct Job {
   pb::Scenario document;  // platform and launch as written, without ranks
   std::vector<JobRank> ranks;
   std::vector<uint32_t> nodes;
+  uint32_t nodes_before = 0;                        // of the scenario that was taken apart
   uint32_t gpus_per_node = 0;                       // 0: nodes differ, none can be left out
   std::vector<traces::Communicator> communicators;  // members are ranks of the scenario taken apart
   std::vector<Setting> settings;

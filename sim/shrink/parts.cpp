@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "sim/scenario/places.hpp"
 #include "sim/shrink/job.hpp"
 #include "sim/shrink/keep_operations.hpp"
 
@@ -62,6 +63,18 @@ Marks all_kept(const Job& job) {
   return keep;
 }
 
+// What patches say of ranks and nodes that are gone goes too.
+void keep_patches(Job& job) {
+  Numbering same{{}, {}, job.nodes_before};
+  for (const JobRank& rank : job.ranks) same.ranks.emplace(rank.rank, rank.rank);
+  for (const uint32_t node : job.nodes) same.nodes.emplace(node, node);
+  std::vector<pb::Patch> kept;
+  for (const pb::Patch& patch : job.patches) {
+    if (auto left = renumbered(patch, same)) kept.push_back(std::move(*left));
+  }
+  job.patches = std::move(kept);
+}
+
 bool drop_ranks(Job& job, const std::set<uint32_t>& gone) {
   std::erase_if(job.ranks, [&](const JobRank& rank) { return gone.count(rank.rank) > 0; });
   if (job.ranks.empty()) return false;
@@ -83,13 +96,7 @@ bool drop_ranks(Job& job, const std::set<uint32_t>& gone) {
     }
   }
   drop_ops(job, keep);
-  std::erase_if(job.patches, [&](const pb::Patch& patch) {
-    const auto of = [&](const auto& how) { return how.has_rank() && gone.count(how.rank()) > 0; };
-    return (patch.has_stop_rank() && of(patch.stop_rank())) ||
-           (patch.has_slow_rank() && of(patch.slow_rank())) ||
-           (patch.has_scale_memory() && of(patch.scale_memory())) ||
-           (patch.has_leak_memory() && of(patch.leak_memory()));
-  });
+  keep_patches(job);
   return true;
 }
 
@@ -114,13 +121,13 @@ bool drop_nodes(Job& job, const std::set<uint32_t>& gone) {
   std::erase_if(job.settings, [&](const Setting& setting) {
     return setting.node >= 0 && gone.count(static_cast<uint32_t>(setting.node)) > 0;
   });
-  return std::none_of(job.patches.begin(), job.patches.end(), [&](const pb::Patch& patch) {
-    const auto& traffic = patch.background_traffic();
-    return (patch.has_stop_rank() && patch.stop_rank().has_node() &&
-            gone.count(patch.stop_rank().node()) > 0) ||
-           (patch.has_background_traffic() &&
-            (gone.count(traffic.from_node()) > 0 || gone.count(traffic.to_node()) > 0));
-  });
+  for (const pb::Patch& patch : job.patches) {
+    if (std::any_of(gone.begin(), gone.end(), [&](uint32_t n) { return names_node(patch, n); })) {
+      return false;
+    }
+  }
+  keep_patches(job);
+  return true;
 }
 
 void drop_steps(Job& job, const std::set<uint32_t>& gone) {

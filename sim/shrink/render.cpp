@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "sim/scenario/expand.hpp"
+#include "sim/scenario/places.hpp"
 #include "sim/scenario/rebuild.hpp"
 #include "sim/shrink/job.hpp"
 
@@ -187,43 +188,6 @@ traces::Trace trace_of(const Job& job, const Numbers& numbers) {
   return trace;
 }
 
-// A patch with the new numbers of its rank and nodes.
-pb::Patch renumbered(pb::Patch patch, const Numbers& numbers) {
-  const auto node = [&](uint32_t old) {
-    const auto at = numbers.node.find(old);
-    return at == numbers.node.end() ? old : at->second;
-  };
-  const auto rank = [&](auto& how) {
-    if (const auto at = numbers.rank.find(how.rank()); how.has_rank() && at != numbers.rank.end()) {
-      how.set_rank(at->second);
-    }
-  };
-  if (patch.has_stop_rank()) rank(*patch.mutable_stop_rank());
-  if (patch.has_slow_rank()) rank(*patch.mutable_slow_rank());
-  if (patch.has_scale_memory()) rank(*patch.mutable_scale_memory());
-  if (patch.has_leak_memory()) rank(*patch.mutable_leak_memory());
-  if (patch.has_stop_rank() && patch.stop_rank().has_node()) {
-    patch.mutable_stop_rank()->set_node(node(patch.stop_rank().node()));
-  }
-  if (patch.has_background_traffic()) {
-    pb::BackgroundTraffic& traffic = *patch.mutable_background_traffic();
-    traffic.set_from_node(node(traffic.from_node()));
-    traffic.set_to_node(node(traffic.to_node()));
-  }
-  const auto set = patch.set();
-  patch.clear_set();
-  for (const auto& [path, value] : set) {
-    std::string made = path;
-    for (const auto& [old, fresh] : numbers.node) {
-      const std::string from = "platform.nodes[" + std::to_string(old) + "]";
-      if (path.rfind(from, 0) != 0) continue;
-      made = "platform.nodes[" + std::to_string(fresh) + "]" + path.substr(from.size());
-    }
-    (*patch.mutable_set())[made] = value;
-  }
-  return patch;
-}
-
 // The platform with as many nodes as are left.
 void write_nodes(const Job& job, pb::Platform& platform) {
   if (job.gpus_per_node == 0) return;
@@ -265,12 +229,14 @@ Rendered render(const Job& job) {
                             : static_cast<uint32_t>(std::max<int64_t>(
                                   1, static_cast<int64_t>(job.ranks.size()) + job.missing)));
   write_seats(job, numbers, launch);
+  const Numbering numbering{numbers.rank, numbers.node, job.nodes_before};
   pb::Patch settings;
   for (const Setting& setting : job.settings)
     (*settings.mutable_set())[setting.path] = setting.value;
-  if (!job.settings.empty()) *out.document.add_patches() = renumbered(settings, numbers);
-  for (const pb::Patch& patch : job.patches) {
-    *out.document.add_patches() = renumbered(patch, numbers);
+  std::vector<pb::Patch> patches = job.patches;
+  if (!job.settings.empty()) patches.insert(patches.begin(), settings);
+  for (const pb::Patch& patch : patches) {
+    if (auto made = renumbered(patch, numbering)) *out.document.add_patches() = std::move(*made);
   }
   out.trace = std::make_shared<const traces::Trace>(trace_of(job, numbers));
   return out;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/scenario/places.hpp"
 #include "sim/scenario/transform.hpp"
+#include "sim/scenario/transforms.hpp"
 #include "sim/shrink/job.hpp"
 #include "sim/shrink/keep_operations.hpp"
 
@@ -140,7 +142,7 @@ void count_steps(const Scenario& scenario, uint32_t common, Job& job) {
 
 // Transforms that act on the run or on memory stay patches, all others become part of the program.
 bool stays(const pb::Patch& patch) {
-  return patch.has_stop_rank() || patch.has_scale_memory() || patch.has_leak_memory();
+  return acts_on(patch, ActsOn::kRun) || acts_on(patch, ActsOn::kMemory);
 }
 
 void take_platform(const Scenario& scenario, Job& job) {
@@ -149,6 +151,7 @@ void take_platform(const Scenario& scenario, Job& job) {
   for (int n = 0; n < scenario.document.platform().nodes_size(); ++n) {
     job.nodes.push_back(static_cast<uint32_t>(n));
   }
+  job.nodes_before = static_cast<uint32_t>(job.nodes.size());
   if (!settings) {
     platform = scenario.document.platform();
     return;
@@ -180,7 +183,10 @@ Result<Job> take_apart(const Scenario& scenario, Kept kept) {
       return tl::unexpected(done.error());
     }
   }
-  job.patches.insert(job.patches.end(), scenario.timed.begin(), scenario.timed.end());
+  for (const pb::Patch& patch : scenario.timed) {
+    RH_TRY(pb::Patch made, with_node_indices(patch, scenario.document));
+    job.patches.push_back(std::move(made));
+  }
   if (kept == Kept::kEverything && program.operations() > kMostJobOperations) {
     return fail(Code::kLimit, "the job has too many operations to be taken apart",
                 scenario.document.name(), "shrink a run of fewer ranks or steps");
