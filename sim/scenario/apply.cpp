@@ -2,7 +2,6 @@
 #include <google/protobuf/descriptor.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/document.hpp"
 #include "base/proto/options.pb.h"
@@ -53,17 +52,19 @@ Assignments sorted_assignments(const pb::Patch& patch) {
   return out;
 }
 
-// A patch on one line, as --set and --patch take it.
+// A patch on one line, as --set (assignments alone) and --patch take it.
 std::string describe(const pb::Patch& patch, const Assignments& assignments) {
+  if (patch.transform_case() != pb::Patch::TRANSFORM_NOT_SET || is_timed(patch)) {
+    pb::Patch written = patch;
+    written.clear_calibration();
+    return write_line(written);
+  }
   std::string out;
   for (const auto& [path, value] : assignments) {
     if (!out.empty()) out += ' ';
     out.append(path).append(1, '=').append(value);
   }
-  if (patch.transform_case() == pb::Patch::TRANSFORM_NOT_SET && !is_timed(patch)) return out;
-  nlohmann::ordered_json transform = to_json(patch);  // flow YAML that --patch reads
-  transform.erase("set");
-  return out.empty() ? transform.dump() : out + ' ' + transform.dump();
+  return out;
 }
 
 // A patch that was applied, so that it can be applied again.

@@ -194,6 +194,37 @@ TEST_CASE("undoing a transform on one of several ranks leaves the others as they
   CHECK(scenario.transforms.empty());
 }
 
+TEST_CASE("patches are told as they can be typed again", "[sim][scenario]") {
+  struct Row {
+    const char* patch;
+    const char* told;
+  };
+  const Row rows[] = {
+      {"{skip_collective: {nth: 7, rank: 11}}", "skip-collective: {rank: 11, nth: 7}"},
+      {"undo: {transform: skip-collective}", "undo: skip-collective"},
+      {"{from: 1500us, slow-rank: {rank: 3, slowdown: 2.5}}",
+       "{slow-rank: {rank: 3, slowdown: 2.5}, from: 1.5ms}"},
+      {"{until: 2s, set: {\"platform.nodes[1].nics[0].down\": \"true\"}}",
+       "{set: {\"platform.nodes[1].nics[0].down\": \"true\"}, until: 2s}"},
+      {"stop-rank: {node: 1, at: 2s, silent: true, text: 'Bus error (core dumped), pid 7'}",
+       "stop-rank: {node: 1, at: 2s, silent: true, text: \"Bus error (core dumped), pid 7\"}"},
+      {"background-traffic: {from-node: 0, to-node: 1, rate: 50Gbps}",
+       "background-traffic: {from-node: 0, to-node: 1, rate: 6.25GB/s}"},
+  };
+  for (const Row& row : rows) {
+    Scenario scenario = load("ddp-16");
+    patch(scenario, row.patch);
+    REQUIRE(scenario.applied.size() == 1);
+    CHECK(scenario.applied[0] == row.told);
+    const auto again = parse_patch(scenario.applied[0], "again");
+    REQUIRE(again);
+    CHECK(again->SerializeAsString() == parse_patch(row.patch, "first")->SerializeAsString());
+  }
+  Scenario scenario = load("ddp-16");
+  set(scenario, "launch.env.NCCL_ALGO=Tree");
+  CHECK(scenario.applied[0] == "launch.env.NCCL_ALGO=Tree");
+}
+
 TEST_CASE("one node without InfiniBand puts the job on sockets", "[sim][scenario]") {
   Scenario scenario = load("ddp-16");
   CHECK(run(scenario).communicators(0).transport() == "NET/IB/GDRDMA");
