@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "faults/diagnose/flight_entry.hpp"
+
 namespace rehearse::faults {
 namespace {
 
@@ -36,7 +38,7 @@ RecordedGroups recorded_groups(const pb::Outcome& run) {
       const bool sized = entry.inputs_size() > 0 && entry.inputs(0).sizes_size() > 0;
       group->second.calls[entry.collective_seq()] = {
           {entry.collective(), sized ? entry.inputs(0).sizes(0) : 0}, entry.record_id()};
-      if (entry.state() != "completed" && !entry.has_completed_ns()) {
+      if (is_pending(entry)) {
         group->second.pending[entry.collective_seq()] =
             entry.state() == "started" || entry.has_started_ns();
       }

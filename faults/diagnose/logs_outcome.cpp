@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "faults/diagnose/changes.hpp"
+#include "faults/diagnose/flight_entry.hpp"
 #include "faults/diagnose/job_logs.hpp"
 
 namespace rehearse::faults {
@@ -22,10 +23,6 @@ constexpr std::array<std::string_view, 5> kGaveUp = {"imeout", "imed out", "Watc
 bool gave_up(std::string_view text) {
   return std::any_of(kGaveUp.begin(), kGaveUp.end(),
                      [&](std::string_view sign) { return text.find(sign) != text.npos; });
-}
-
-bool still_pending(const pb::FlightEntry& entry) {
-  return entry.state() != "completed" && !entry.retired() && !entry.has_completed_ns();
 }
 
 // What all logs say of communicators of one size.
@@ -144,7 +141,7 @@ void add_waits(const JobLogs& logs, pb::Outcome& out) {
   if (first < last) out.set_last_progress_ns(last - first);
   for (const pb::FlightRecorder& recorder : logs.recorders) {
     const auto pending =
-        std::find_if(recorder.entries().begin(), recorder.entries().end(), still_pending);
+        std::find_if(recorder.entries().begin(), recorder.entries().end(), is_pending);
     if (!recorder.has_rank() || pending == recorder.entries().end()) continue;
     pb::Wait& wait = *out.add_waits();
     wait.set_rank(recorder.rank());

@@ -9,7 +9,9 @@
 #include <tuple>
 
 #include "base/text.hpp"
+#include "faults/diagnose/flight_entry.hpp"
 #include "faults/symptoms/classifier.hpp"
+#include "sim/scenario/transforms.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -29,10 +31,6 @@ struct Group {
 };
 
 using GroupKey = std::tuple<std::string, std::string, std::vector<uint32_t>>;
-
-bool is_pending(const pb::FlightEntry& entry) {
-  return entry.state() != "completed" && !entry.retired() && !entry.has_completed_ns();
-}
 
 // A double: sizes in a dump are whatever somebody wrote there.
 double elements_of(const pb::FlightEntry& entry) {
@@ -176,19 +174,19 @@ void vote_on_entry(const Group& group, Votes& votes) {
 
 // Patches that make a rank diverge in that way.
 bool makes(const pb::Patch& patch, Divergence how) {
+  using sim::Parting;
   switch (how) {
     case Divergence::kNeverEntered:
     case Divergence::kNeverStarted:
-      return patch.has_skip_collective() || patch.has_end_early() ||
-             (patch.has_stop_rank() && patch.stop_rank().silent());
+      return sim::parts(patch, Parting::kFewer) ||
+             (sim::parts(patch, Parting::kEnds) && patch.stop_rank().silent());
     case Divergence::kStoppedFirst:
-      return patch.has_stop_rank();
-    case Divergence::kAhead:
-      return patch.has_extra_collective();
-    case Divergence::kOtherSize:
-      return patch.has_resize_collective();
     case Divergence::kNoDump:
-      return patch.has_stop_rank();
+      return sim::parts(patch, Parting::kEnds);
+    case Divergence::kAhead:
+      return sim::parts(patch, Parting::kMore);
+    case Divergence::kOtherSize:
+      return sim::parts(patch, Parting::kOtherSize);
   }
   return false;
 }

@@ -90,4 +90,16 @@ TEST_CASE("a rank that does not run what its peers are stuck in stands out",
   CHECK(of_rank(1, run).running == 0);
 }
 
+TEST_CASE("calls that PyTorch has retired are not what ranks are stuck in",
+          "[faults][deviations]") {
+  pb::Outcome run = recorded({10, 20}, {10, 20});
+  for (pb::FlightRecorder& recorder : *run.mutable_flight_records()) {
+    recorder.mutable_entries(0)->set_state("started");
+    recorder.mutable_entries(0)->set_retired(true);
+    recorder.mutable_entries(1)->set_state(recorder.rank() == 2 ? "scheduled" : "started");
+  }
+  CHECK(of_rank(2, run).running == -1);
+  CHECK(of_rank(0, run).running == 0);
+}
+
 }  // namespace rehearse::deviations_test
