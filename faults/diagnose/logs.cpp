@@ -210,10 +210,6 @@ pb::Diagnosis diagnose_said(const Said& said, const FaultCatalogue& catalogue) {
 
 }  // namespace
 
-pb::Diagnosis diagnose_logs(std::span<const pb::NcclLog> logs, const FaultCatalogue& catalogue) {
-  return diagnose_said(read(logs), catalogue);
-}
-
 pb::Diagnosis diagnose_by_rules(const JobLogs& logs, const FaultCatalogue& catalogue) {
   std::vector<pb::NcclLog> nccl;
   for (const JobLogs::OfRank& one : logs.nccl) nccl.push_back(one.log);

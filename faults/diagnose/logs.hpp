@@ -4,21 +4,15 @@
 // nothing is simulated. Pure functions.
 #pragma once
 
-#include <span>
-
 #include "faults/diagnose/job_logs.hpp"
 #include "faults/fault_catalogue.hpp"
 #include "faults/proto/diagnosis.pb.h"
-#include "traces/proto/evidence.pb.h"
 
 namespace rehearse::faults {
 
-// The same with errors that ranks printed and flight recorder dumps beside them, whichever there are; dumps go first.
-[[nodiscard]] pb::Diagnosis diagnose_by_rules(const JobLogs& logs, const FaultCatalogue& catalogue);
-
 // Symptom B3 for a network over sockets that some process was told or forced to take, B1 (B2: time-outs) for
-// warnings of communicators that did not come up, D1.1 for those that did; healthy otherwise.
-[[nodiscard]] pb::Diagnosis diagnose_logs(std::span<const pb::NcclLog> logs,
-                                          const FaultCatalogue& catalogue);
+// warnings of communicators that did not come up, D1.1 for those that did; healthy otherwise. With errors that ranks printed
+// and flight recorder dumps beside the logs, whichever there are; dumps go first.
+[[nodiscard]] pb::Diagnosis diagnose_by_rules(const JobLogs& logs, const FaultCatalogue& catalogue);
 
 }  // namespace rehearse::faults

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Fewer operations in a rank of a job that was taken apart (job.hpp), with what waits for what kept whole. Pure.
 #pragma once
 
 #include <vector>

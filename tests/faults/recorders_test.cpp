@@ -122,8 +122,9 @@ TEST_CASE("a setting that NCCL read on one host names fault and host", "[faults]
     (*process.mutable_environment())["NCCL_DEBUG"] = "INFO";
   }
   (*log.mutable_processes(1)->mutable_environment())["NCCL_IB_DISABLE"] = "1";
-  const pb::NcclLog logs[] = {log};
-  const pb::Diagnosis diagnosis = diagnose_logs(logs, catalogue());
+  JobLogs logs;
+  logs.nccl.push_back({std::nullopt, log});
+  const pb::Diagnosis diagnosis = diagnose_by_rules(logs, catalogue());
   CHECK(diagnosis.symptom().id() == "B3");
   REQUIRE(diagnosis.causes_size() > 0);
   CHECK(diagnosis.causes(0).fault() == "F16");

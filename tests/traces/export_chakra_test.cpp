@@ -3,7 +3,9 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "base/atomic_file.hpp"
 #include "tests/skip.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/traces/import_samples.hpp"
 #include "tests/traces/same_operations.hpp"
 #include "tests/traces/synth_sample.hpp"
@@ -114,7 +116,13 @@ TEST_CASE("groups are numbered for ASTRA-sim", "[export][chakra]") {
 
 TEST_CASE("a Chakra file says what Chakra's own readers look for", "[export][chakra]") {
   const Trace trace = generated("dlrm");
-  const std::string bytes = chakra_trace(trace.ranks[1], context_of(trace));
+  const tests::TemporaryFolder folder;
+  const auto written =
+      write_chakra(trace.ranks[1], context_of(trace), folder.path, Overwrite::kRefuse);
+  REQUIRE(written);
+  const auto read = read_file(written->path.string(), 1u << 30);
+  REQUIRE(read);
+  const std::string& bytes = *read;
   std::string_view left = bytes;
   const auto take = [&] {
     uint64_t length = 0;

@@ -254,15 +254,6 @@ std::string chakra_groups_json(const std::vector<Communicator>& communicators) {
   return out + "\n}\n";
 }
 
-std::string chakra_trace(const RankTrace& rank, const ChakraContext& context) {
-  std::string out;
-  const auto nodes = each_message(rank, context, [&](const std::string& piece) -> Result<void> {
-    out += piece;
-    return {};
-  });
-  return nodes ? out : std::string();
-}
-
 Result<ChakraWritten> write_chakra(const RankTrace& rank, const ChakraContext& context,
                                    const std::filesystem::path& folder, Overwrite overwrite) {
   ChakraWritten out;

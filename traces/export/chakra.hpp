@@ -34,9 +34,6 @@ struct ChakraWritten {
   uint64_t left_out = 0;  // memory events
 };
 
-// The whole file in memory.
-[[nodiscard]] std::string chakra_trace(const RankTrace& rank, const ChakraContext& context);
-
 // Writes "trace.<rank>.et" into `folder`, which must exist.
 [[nodiscard]] Result<ChakraWritten> write_chakra(const RankTrace& rank,
                                                  const ChakraContext& context,
