@@ -12,10 +12,13 @@
 
 #include "base/atomic_file.hpp"
 #include "base/document.hpp"
-#include "base/version.hpp"
 #include "cli/csv.hpp"
 
-namespace rehearse::cli {
+namespace rehearse {
+
+const char* program_digest();  // cli/CMakeLists.txt
+
+namespace cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -98,7 +101,7 @@ std::string lines_of(const Plan& plan, const std::map<size_t, Row>& rows, const 
 
 Result<std::string> identity_of(const sim::Scenario& scenario,
                                 const faults::FaultCatalogue& catalogue) {
-  std::string text = std::string(version()) + "\n" + write_document(scenario.document);
+  std::string text = std::string(program_digest()) + "\n" + write_document(scenario.document);
   for (const std::string& patch : scenario.applied) text += patch + "\n";
   for (const auto& entry : catalogue.entries()) text += entry->fault.id() + entry->edits;
   if (!scenario.trace_file.empty()) {
@@ -155,4 +158,5 @@ Result<void> Store::publish(const Plan& plan, const std::map<size_t, Row>& rows,
   return write_file(folder_ / "results.csv", csv_of(plan, rows, goal), Overwrite::kReplace);
 }
 
-}  // namespace rehearse::cli
+}  // namespace cli
+}  // namespace rehearse

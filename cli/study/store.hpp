@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The results of a study in a folder, one file per point named by what the point is (version, scenario,
+// The results of a study in a folder, one file per point named by what the point is (program, scenario,
 // trace, changes), each written whole or not at all. Any number of processes may work in one folder; a point
 // that is computed twice is written twice with the same bytes.
 //
@@ -20,7 +20,7 @@
 
 namespace rehearse::cli {
 
-// What a scenario is, before the changes of a point: version, document, trace, and the faults it may be given.
+// What a scenario is, before the changes of a point: the sources of the program, document, trace, and the faults it may be given.
 [[nodiscard]] Result<std::string> identity_of(const sim::Scenario& scenario,
                                               const faults::FaultCatalogue& catalogue);
 // The name of a point's file.

@@ -11,7 +11,6 @@
 #include "base/environment.hpp"
 #include "base/install.hpp"
 #include "base/text.hpp"
-#include "base/version.hpp"
 #include "platforms/model/catalogue.hpp"
 #include "sim/scenario/expand.hpp"
 #include "sim/scenario/scenario.hpp"
@@ -51,15 +50,14 @@ bool is_trace(const fs::path& path) {
   return in.gcount() == 6 && std::string_view(magic, 6) == "RTRACE";
 }
 
-// Generated traces are kept by what they are made from: options and program version.
+// Generated traces are kept by what they are made from.
 Result<fs::path> generated(const pb::Synth& wanted, Reporter& reporter) {
   RH_TRY(pb::Synth complete, synth::complete(wanted));
   RH_TRY(platforms::PlatformCatalogue gpus, catalogue());
   RH_TRY(pb::Gpu gpu, gpus.gpu(complete.gpu()));
   RH_TRY(fs::path cache, cache_folder());
-  const std::string recipe = write_document(complete) + write_document(gpu) + version();
   const fs::path path =
-      cache / fmt::format("{}-{:016x}.rtrace", complete.model(), std::hash<std::string>{}(recipe));
+      cache / fmt::format("{}-{}.rtrace", complete.model(), synth::recipe_id(complete, gpu));
   std::error_code ec;
   if (fs::exists(path, ec)) {
     // A file from an interrupted machine is made again.

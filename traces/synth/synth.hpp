@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/atomic_file.hpp"
@@ -28,6 +29,9 @@ constexpr uint64_t kMaxRanks = 65'536;
 // The options with every default filled in, checked for consistency: kBadInput (kUsage without a
 // model) with the field in `where` and a value that would work in `fix`.
 [[nodiscard]] Result<pb::Synth> complete(const pb::Synth& options);
+
+// What a generated trace is kept under: other options, another data sheet or another generator, another name.
+[[nodiscard]] std::string recipe_id(const pb::Synth& complete, const pb::Gpu& gpu);
 
 // Gives the ranks of a job one at a time, in any order.
 class Generator {
