@@ -53,17 +53,30 @@ bool is_old(const pb::Node& node) {
          bringup::compare_versions(cuda->second, "12.3") < 0;
 }
 
+bool knows_order(const pb::Launch& launch) {
+  const auto version = parse_nccl_version(launch.nccl_version());
+  return launch.backend() == pb::NCCL && version && !(*version < NcclVersion{2, 26, 0});
+}
+
+bool is_ordered(const pb::Launch& launch, const pb::RankLaunch& seat) {
+  return whole_number(environment_of(launch, seat), "NCCL_LAUNCH_ORDER_IMPLICIT", 0) != 0;
+}
+
 }  // namespace
+
+bool orders_launches(const pb::Launch& launch) {
+  return knows_order(launch) && std::ranges::any_of(launch.ranks(), [&](const auto& seat) {
+           return is_ordered(launch, seat);
+         });
+}
 
 Result<void> order_launches(const Scenario& scenario, traces::Program& program) {
   const pb::Launch& launch = scenario.document.launch();
-  const auto version = parse_nccl_version(launch.nccl_version());
-  if (launch.backend() != pb::NCCL || !version || *version < NcclVersion{2, 26, 0}) return {};
+  if (!knows_order(launch)) return {};
   for (const pb::RankLaunch& seat : launch.ranks()) {
     const int at = program.find(seat.rank());
-    if (at < 0) continue;
+    if (at < 0 || !is_ordered(launch, seat)) continue;
     const auto env = environment_of(launch, seat);
-    if (whole_number(env, "NCCL_LAUNCH_ORDER_IMPLICIT", 0) == 0) continue;
     traces::RankProgram& rank = program.ranks[static_cast<size_t>(at)];
     if (whole_number(env, "NCCL_LAUNCH_RACE_FATAL", 1) != 0 && launching_threads(rank) > 1) {
       program.findings.add("nccl-launch-race", Severity::kWarning,

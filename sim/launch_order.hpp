@@ -19,6 +19,7 @@ namespace rehearse::sim {
 // `versions`; without a word it is a current one. Findings of the program:
 // "nccl-launch-order" where operations are serialised, "nccl-launch-race" for
 // ranks whose calls come from several threads.
+[[nodiscard]] bool orders_launches(const pb::Launch& launch);  // false: it would add nothing
 [[nodiscard]] Result<void> order_launches(const Scenario& scenario, traces::Program& program);
 
 }  // namespace rehearse::sim

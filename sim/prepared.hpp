@@ -20,7 +20,10 @@ struct Prepared {
 // Fills Scenario::prepared, which copies of the scenario share. What cannot be computed is left out: the run says why.
 void prepare(Scenario& scenario);
 
-// Of the scenario's trace: the prepared one, or built anew.
+// Of the scenario's trace, ranks beginning as they were recorded: a copy of the prepared one, or built anew. Shared: the
+// prepared one itself.
 [[nodiscard]] Result<traces::Program> program_of(const Scenario& scenario);
+[[nodiscard]] Result<std::shared_ptr<const traces::Program>> shared_program(
+    const Scenario& scenario);
 
 }  // namespace rehearse::sim

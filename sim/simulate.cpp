@@ -10,7 +10,6 @@
 #include "sim/bringup/bringup.hpp"
 #include "sim/efficiency.hpp"
 #include "sim/fabric/fabric.hpp"
-#include "sim/launch_order.hpp"
 #include "sim/nccl/messages.hpp"
 #include "sim/nccl/node_graphs.hpp"
 #include "sim/nccl/traffic.hpp"
@@ -20,10 +19,9 @@
 #include "sim/outcome/pictures.hpp"
 #include "sim/prepared.hpp"
 #include "sim/replay/replay.hpp"
-#include "sim/scenario/alone.hpp"
+#include "sim/run_program.hpp"
 #include "sim/scenario/grow.hpp"
 #include "sim/scenario/timed.hpp"
-#include "sim/scenario/transform.hpp"
 #include "sim/schedule_director.hpp"
 #include "sim/timers/retries.hpp"
 #include "sim/transfer_traffic.hpp"
@@ -32,20 +30,6 @@
 
 namespace rehearse::sim {
 namespace {
-
-// The GPUs' own speed: compute of a rank on a GPU that runs at half speed takes twice as long.
-void apply_gpu_speeds(const Scenario& scenario, traces::Program& program) {
-  for (const pb::RankLaunch& rank : scenario.document.launch().ranks()) {
-    const pb::Gpu& gpu = scenario.document.platform()
-                             .nodes(static_cast<int>(rank.node()))
-                             .gpus(static_cast<int>(rank.gpu()));
-    if (gpu.speed() <= 0 || gpu.speed() == 1) continue;
-    pb::Patch patch;
-    patch.mutable_slow_rank()->set_rank(rank.rank());
-    patch.mutable_slow_rank()->set_slowdown(1 / gpu.speed());
-    if (auto done = transform(program, patch); !done) continue;
-  }
-}
 
 // What collectives and kernels contend for, by position of ranks in the program.
 std::vector<GpuShare> gpu_shares(const pb::Scenario& scenario, const traces::Program& program) {
@@ -58,24 +42,6 @@ std::vector<GpuShare> gpu_shares(const pb::Scenario& scenario, const traces::Pro
     out[static_cast<size_t>(at)] = {gpu.sms(), gpu.memory_bandwidth()};
   }
   return out;
-}
-
-// Ranks that were recorded on one clock begin when they began: who is late at the start is waited for.
-void keep_start_skew(const traces::Trace& trace, traces::Program& program) {
-  Nanos first = INT64_MAX, shortest = INT64_MAX;
-  for (const traces::RankTrace& rank : trace.ranks) {
-    if (rank.ops.size() == 0) return;
-    const Nanos begin = rank.ops.start.front();
-    first = std::min(first, begin);
-    shortest = std::min(shortest, rank.ops.start.back() - begin);
-  }
-  for (const traces::RankTrace& rank : trace.ranks) {
-    // Recordings that do not overlap are of different times or clocks: their starts say nothing.
-    if (rank.ops.start.front() - first > shortest) return;
-  }
-  for (size_t r = 0; r < program.ranks.size(); ++r) {
-    program.ranks[r].begin = trace.ranks[r].ops.start.front() - first;
-  }
 }
 
 // The scenario as it came up: every rank on the GPU that it took, with those that it found.
@@ -143,15 +109,8 @@ struct Looks {
 
 Result<void> replay_and_look(const Scenario& scenario, const Looks* looks, Reporter& reporter,
                              const std::function<void(const Evidence&)>& look) {
-  RH_TRY(traces::Program program, program_of(scenario));
-  keep_start_skew(*scenario.trace, program);
-  apply_gpu_speeds(scenario, program);
-  for (const pb::Patch& patch : scenario.transforms) {
-    if (auto done = transform(program, patch); !done) return done;
-  }
-  if (auto ordered = order_launches(scenario, program); !ordered) return ordered;
-  if (scenario.alone) separate_ranks(program);
-  RH_TRY(const std::vector<bool> grew, grow_communicators(scenario, program));
+  RH_TRY(const RunProgram own, program_of_run(scenario));
+  const traces::Program& program = *own.program;
   RH_TRY(platforms::Links links, platforms::Links::build(scenario.document.platform()));
   NodeGraphCache cache(scenario.document.platform(), scenario.prepared != nullptr
                                                          ? scenario.prepared->graphs
@@ -165,7 +124,7 @@ Result<void> replay_and_look(const Scenario& scenario, const Looks* looks, Repor
     RH_TRY(CommunicatorModel model, CommunicatorModel::create(context, communicator));
     models.push_back(std::move(model));
     copies.emplace_back();
-    for (uint32_t j = 1; j < scenario.replicas && !grew[c]; ++j) {
+    for (uint32_t j = 1; j < scenario.replicas && !own.grew[c]; ++j) {
       RH_TRY(
           CommunicatorModel copy,
           CommunicatorModel::create(context, replica_of(communicator, j, scenario.replica_ranks)));
@@ -259,7 +218,8 @@ Result<pb::Outcome> simulate_here(const Scenario& written, Detail detail, Report
   const Scenario& scenario = start.of(written);
   pb::Outcome outcome;
   auto done = replay_here(scenario, reporter, [&](const Evidence& evidence) {
-    outcome = make_outcome(scenario, evidence);
+    outcome = has(detail, Detail::kSummary) ? make_outcome(scenario, evidence)
+                                            : make_figures(scenario, evidence);
     outcome.MergeFrom(up.outcome);
     if (up.alone && outcome.verdict() == pb::COMPLETED) outcome.set_verdict(pb::WRONG_SEMANTICS);
     if (has(detail, Detail::kSavings) && outcome.has_critical_path()) {

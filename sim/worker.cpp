@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -153,6 +154,7 @@ Child::Child(int descriptor, pid_t pid)
 
 Child::Child(Child&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)),
+      orders_(std::exchange(other.orders_, -1)),
       pid_(std::exchange(other.pid_, -1)),
       inbox_(std::move(other.inbox_)) {}
 
@@ -160,6 +162,7 @@ Child& Child::operator=(Child&& other) noexcept {
   if (this != &other) {
     end();
     descriptor_ = std::exchange(other.descriptor_, -1);
+    orders_ = std::exchange(other.orders_, -1);
     pid_ = std::exchange(other.pid_, -1);
     inbox_ = std::move(other.inbox_);
   }
@@ -170,12 +173,14 @@ Child::~Child() { end(); }
 
 void Child::end() noexcept {
   if (descriptor_ >= 0) ::close(descriptor_);
+  if (orders_ >= 0) ::close(orders_);
   if (pid_ > 0) {
     ::kill(pid_, SIGKILL);
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
   descriptor_ = -1;
+  orders_ = -1;
   pid_ = -1;
 }
 
@@ -196,6 +201,37 @@ Result<Child> Child::start(const Work& work) {
   }
   ::close(ends[1]);
   return Child(ends[0], pid);
+}
+
+Result<Child> Child::start_waiting(const Piece& piece) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return fail(Code::kIo, std::string("cannot make a socket: ") + std::strerror(errno));
+  }
+  auto child = start([&](Reporter&) -> Result<std::string> {
+    ::close(ends[1]);
+    size_t which = 0;
+    ssize_t n = 0;
+    do {
+      n = ::read(ends[0], &which, sizeof which);
+    } while (n < 0 && errno == EINTR);
+    ::close(ends[0]);
+    if (n != sizeof which) ::_exit(0);  // nobody needs it
+    return piece(which);
+  });
+  ::close(ends[0]);
+  if (!child) {
+    ::close(ends[1]);
+    return child;
+  }
+  child->orders_ = ends[1];
+  return child;
+}
+
+void Child::begin(size_t piece) {
+  // One that has died cannot be told; its answer says so.
+  (void)::send(orders_, &piece, sizeof piece, MSG_NOSIGNAL);
+  ::close(std::exchange(orders_, -1));
 }
 
 bool Child::read(Reporter& reporter) {
@@ -247,36 +283,6 @@ Result<std::string> in_child(const Work& work, Reporter& reporter) {
   auto answer = child.answer();
   if (stopped) return fail(Code::kInterrupted, "stopped");
   return answer;
-}
-
-Result<std::vector<Result<std::string>>> in_children(size_t count, unsigned jobs,
-                                                     const Piece& piece, Reporter& reporter) {
-  struct Busy {
-    size_t piece;
-    Child child;
-  };
-  std::vector<Result<std::string>> answers(count, fail(Code::kInternal, "not computed"));
-  std::vector<Busy> busy;
-  size_t next = 0, done = 0;
-  SilentReporter silent;
-  while (next < count || !busy.empty()) {
-    if (reporter.interrupted()) return fail(Code::kInterrupted, "stopped");
-    while (next < count && busy.size() < std::max(1U, jobs)) {
-      const size_t own = next++;
-      RH_TRY(Child child, Child::start([&, own](Reporter&) { return piece(own); }));
-      busy.push_back({own, std::move(child)});
-    }
-    std::vector<pollfd> descriptors;
-    for (const Busy& one : busy) descriptors.push_back({one.child.descriptor(), POLLIN, 0});
-    ::poll(descriptors.data(), descriptors.size(), 200);
-    for (size_t i = busy.size(); i-- > 0;) {
-      if (descriptors[i].revents == 0 || busy[i].child.read(silent)) continue;
-      answers[busy[i].piece] = busy[i].child.answer();
-      busy.erase(busy.begin() + static_cast<std::ptrdiff_t>(i));
-      reporter.progress("runs", ++done, count);
-    }
-  }
-  return answers;
 }
 
 unsigned cores() { return std::max(1U, std::thread::hardware_concurrency()); }

@@ -8,7 +8,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/error.hpp"
 #include "base/reporter.hpp"
@@ -16,11 +15,16 @@
 namespace rehearse::sim {
 
 using Work = std::function<Result<std::string>(Reporter&)>;
+// One of many like pieces of work, by number.
+using Piece = std::function<Result<std::string>(size_t piece)>;
 
 // One child at work. Dropping it kills it.
 class Child {
  public:
   [[nodiscard]] static Result<Child> start(const Work& work);
+  // The same with a child that waits to be told its piece by begin(), once.
+  [[nodiscard]] static Result<Child> start_waiting(const Piece& piece);
+  void begin(size_t piece);
   Child(Child&& other) noexcept;
   Child& operator=(Child&& other) noexcept;
   Child(const Child&) = delete;
@@ -43,6 +47,7 @@ class Child {
   void end() noexcept;
 
   int descriptor_ = -1;
+  int orders_ = -1;  // to one that waits
   pid_t pid_ = -1;
   std::unique_ptr<Inbox> inbox_;
 };
@@ -50,12 +55,6 @@ class Child {
 // One child from start to end; Ctrl-C ends it.
 [[nodiscard]] Result<std::string> in_child(const Work& work, Reporter& reporter);
 
-// Pieces 0 to count - 1 of some work, each in a child, `jobs` at a time; answers in the order of pieces, whichever
-// ended first. Ctrl-C ends all of them: kInterrupted.
-using Piece = std::function<Result<std::string>(size_t piece)>;
-[[nodiscard]] Result<std::vector<Result<std::string>>> in_children(size_t count, unsigned jobs,
-                                                                   const Piece& piece,
-                                                                   Reporter& reporter);
 // As many as there are cores.
 [[nodiscard]] unsigned cores();
 

@@ -17,6 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kLowKey = "step_time_low_ns";
 constexpr const char* kHighKey = "step_time_high_ns";
+constexpr const char* kNoRangeKey = "no_range";
 
 // The mean over ranks of one part of the breakdown.
 double mean_of(const pb::Outcome& outcome, int64_t (pb::RankBreakdown::*part)() const) {
@@ -119,6 +120,7 @@ Json row_json(const Row& row) {
     out[kLowKey] = row.range->low;
     out[kHighKey] = row.range->high;
   }
+  if (!row.no_range.empty()) out[kNoRangeKey] = row.no_range;
   return out;
 }
 
@@ -147,6 +149,10 @@ Result<Row> parse_row(std::string_view text, const std::string& where) {
   if (json.contains(kLowKey) && json.contains(kHighKey)) {
     if (!json[kLowKey].is_number_integer() || !json[kHighKey].is_number_integer()) return wrong();
     row.range = {json[kLowKey].get<int64_t>(), json[kHighKey].get<int64_t>()};
+  }
+  if (json.contains(kNoRangeKey)) {
+    if (!json[kNoRangeKey].is_string()) return wrong();
+    row.no_range = json[kNoRangeKey].get<std::string>();
   }
   return row;
 }

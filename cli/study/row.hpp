@@ -24,6 +24,7 @@ struct Row {
     int64_t low = 0, high = 0;
   };
   std::optional<Range> range = std::nullopt;
+  std::string no_range = {};  // why there is none, though it was asked for
 };
 
 // step_time_ns, ..., gpu_time_ns: names of the figures, with their units.

@@ -2,27 +2,23 @@
 #include "cli/study/runner.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <deque>
 #include <nlohmann/json.hpp>
 
-#include "base/units.hpp"
 #include "cli/scenario_options.hpp"
 #include "faults/world.hpp"
+#include "sim/pool.hpp"
 #include "sim/prepared.hpp"
 #include "sim/simulate.hpp"
-#include "sim/worker.hpp"
 #include "validation/certainty/band.hpp"
 
 namespace rehearse::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr size_t kMostLoaded = 4;  // scenarios kept in memory
-constexpr int kTries = 2;
+constexpr unsigned kTries = 2;
 
 void limit_memory(uint64_t bytes) {
   const rlimit limit{bytes, bytes};
@@ -30,13 +26,6 @@ void limit_memory(uint64_t bytes) {
 }
 
 }  // namespace
-
-struct Runner::Busy {
-  Task task;
-  sim::Child child;
-  Clock::time_point since;
-  bool late = false;
-};
 
 Runner::Runner(const Plan& plan, const Store& store, const faults::FaultCatalogue& catalogue,
                RunLimits limits, Reporter& reporter)
@@ -74,51 +63,49 @@ std::string Runner::id_of(const Base& base, size_t point) const {
   return point_id(base.identity, edits);
 }
 
-Result<pb::Outcome> Runner::simulated(const Base& base, sim::Scenario& scenario,
-                                      const Task& task) const {
+Result<pb::Band> Runner::drawn(const Base& base, const sim::Scenario& scenario) const {
   SilentReporter silent;
-  for (const auto& [option, value] : plan_.edits(task.points.front())) {
+  const pb::Calibration* own =
+      sampling_.calibration ? &sampling_.calibration->calibration() : nullptr;
+  RH_TRY(validation::Drawing drawing,
+         validation::drawing_of(own, scenario.document, sampling_.draws));
+  drawing.jobs = 1;
+  return validation::step_time_band(base.scenario, scenario, drawing, silent);
+}
+
+Result<Row> Runner::simulated(const Base& base, const std::vector<Edit>& edits) const {
+  SilentReporter silent;
+  sim::Scenario scenario = base.scenario;
+  for (const auto& [option, value] : edits) {
     if (auto done = apply_edit(scenario, option, value, catalogue_); !done) {
       return tl::unexpected(std::move(done).error());
     }
   }
   // Draws first: they fork from a process that has simulated nothing yet.
-  std::optional<pb::Band> band;
-  if (sampling_.draws > 0) {
-    const pb::Calibration* own =
-        sampling_.calibration ? &sampling_.calibration->calibration() : nullptr;
-    RH_TRY(validation::Drawing drawing,
-           validation::drawing_of(own, scenario.document, sampling_.draws));
-    drawing.jobs = 1;
-    if (auto drawn = validation::step_time_band(base.scenario, scenario, drawing, silent); drawn) {
-      band = std::move(*drawn);
-    }
-  }
-  RH_TRY(pb::Outcome outcome, sim::simulate_here(scenario, sim::Detail::kSummary, silent));
-  if (band && outcome.verdict() == pb::COMPLETED) *outcome.mutable_step_time_band_ns() = *band;
-  return outcome;
+  std::optional<Result<pb::Band>> band;
+  if (sampling_.draws > 0) band = drawn(base, scenario);
+  RH_TRY(pb::Outcome outcome, sim::simulate_here(scenario, sim::Detail::kFigures, silent));
+  const bool completed = outcome.verdict() == pb::COMPLETED;
+  if (completed && band && *band) *outcome.mutable_step_time_band_ns() = **band;
+  const bool compared = !edits.empty() && base.unchanged.has_step_time_ns();
+  faults::observe(scenario, *rules_, compared ? &base.unchanged.step_time_ns() : nullptr, outcome);
+  Row row = row_of(outcome);
+  if (completed && band && !*band) row.no_range = band->error().message();
+  return row;
 }
 
 Result<std::string> Runner::work(const Base& base, const Task& task) const {
   if (limits_.memory > 0) limit_memory(limits_.memory);
-  sim::Scenario scenario = base.scenario;
-  auto outcome = simulated(base, scenario, task);
-  Row row;
-  if (outcome) {
-    const bool differs = !plan_.edits(task.points.front()).empty();
-    const bool compared = differs && base.unchanged.has_step_time_ns();
-    faults::observe(scenario, *rules_, compared ? &base.unchanged.step_time_ns() : nullptr,
-                    *outcome);
-    row = row_of(*outcome);
-  } else if (outcome.error().code == Code::kLimit) {
-    return tl::unexpected(std::move(outcome).error());  // another machine may have room for it
-  } else {
-    row = failed_row(outcome.error());
+  auto row = simulated(base, plan_.edits(task.points.front()));
+  if (!row) {
+    // Another machine may have room for it.
+    if (row.error().code == Code::kLimit) return tl::unexpected(std::move(row).error());
+    row = failed_row(row.error());
   }
-  if (auto written = store_.put(task.id, row); !written) {
+  if (auto written = store_.put(task.id, *row); !written) {
     return tl::unexpected(std::move(written).error());
   }
-  return row_json(row).dump();
+  return row_json(*row).dump();
 }
 
 void Runner::add(const Task& task, const Row& row, std::map<size_t, Row>& rows) {
@@ -130,63 +117,33 @@ void Runner::add(const Task& task, const Row& row, std::map<size_t, Row>& rows) 
   reporter_.progress("points", done_, wanted_);
 }
 
-// False: the child was lost and its task is to be tried again.
-Result<bool> Runner::finish(Busy& busy, std::map<size_t, Row>& rows) {
-  auto answer = busy.child.answer();
+Result<void> Runner::finish(const Task& task, const Result<std::string>& answer,
+                            std::map<size_t, Row>& rows) {
   if (answer) {
-    RH_TRY(const Row row, parse_row(*answer, busy.task.id));
-    add(busy.task, row, rows);
-    return true;
+    RH_TRY(const Row row, parse_row(*answer, task.id));
+    add(task, row, rows);
+    return {};
   }
-  Error error = std::move(answer).error();
+  Error error = answer.error();
   if (error.code == Code::kIo) return tl::unexpected(std::move(error));
-  if (busy.late) {
-    error = {Code::kLimit,
-             fmt::format("took longer than {}", format_duration(limits_.time.count())),
-             {},
-             "raise --point-time"};
-  } else if (++busy.task.tries < kTries) {
-    return false;
-  }
+  // Only what took too long has no advice of its own.
+  if (error.fix.empty() && error.code == Code::kLimit) error.fix = "raise --point-time";
   const Row row = failed_row(error);
-  if (auto written = store_.put_lost(busy.task.id, row); !written) {
-    return tl::unexpected(std::move(written).error());
-  }
-  add(busy.task, row, rows);
-  return true;
+  if (auto written = store_.put_lost(task.id, row); !written) return written;
+  add(task, row, rows);
+  return {};
 }
 
-Result<void> Runner::compute(const Base& base, std::vector<Task> tasks,
+Result<void> Runner::compute(const Base& base, const std::vector<Task>& tasks,
                              std::map<size_t, Row>& rows) {
-  std::deque<Task> waiting(std::make_move_iterator(tasks.begin()),
-                           std::make_move_iterator(tasks.end()));
-  std::vector<Busy> busy;
-  SilentReporter silent;
-  while (!waiting.empty() || !busy.empty()) {
-    if (reporter_.interrupted()) return fail(Code::kInterrupted, "stopped");
-    while (!waiting.empty() && busy.size() < limits_.jobs) {
-      Task task = std::move(waiting.front());
-      waiting.pop_front();
-      RH_TRY(sim::Child child, sim::Child::start([&](Reporter&) { return work(base, task); }));
-      ++computed_;
-      busy.push_back({std::move(task), std::move(child), Clock::now()});
-    }
-    std::vector<pollfd> descriptors;
-    for (const Busy& one : busy) descriptors.push_back({one.child.descriptor(), POLLIN, 0});
-    ::poll(descriptors.data(), descriptors.size(), 100);
-    for (size_t i = busy.size(); i-- > 0;) {
-      if (limits_.time.count() > 0 && !busy[i].late &&
-          Clock::now() - busy[i].since > limits_.time) {
-        busy[i].late = true;
-        busy[i].child.kill();
-      }
-      if (descriptors[i].revents == 0 || busy[i].child.read(silent)) continue;
-      RH_TRY(const bool done, finish(busy[i], rows));
-      if (!done) waiting.push_back(std::move(busy[i].task));
-      busy.erase(busy.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-  }
-  return {};
+  computed_ += tasks.size();
+  return sim::run_pieces(
+      tasks.size(), {.jobs = limits_.jobs, .time = limits_.time, .tries = kTries},
+      [&](size_t which) { return work(base, tasks[which]); },
+      [&](size_t which, const Result<std::string>& answer) {
+        return finish(tasks[which], answer, rows);
+      },
+      reporter_);
 }
 
 // What children would each do again for themselves.
@@ -222,7 +179,7 @@ Result<std::map<size_t, Row>> Runner::run(std::span<const size_t> points) {
       }
     }
     if (!tasks.empty() && base->scenario.prepared == nullptr) get_ready(*base);
-    if (auto done = compute(*base, std::move(tasks), rows); !done) {
+    if (auto done = compute(*base, tasks, rows); !done) {
       return tl::unexpected(std::move(done).error());
     }
   }

@@ -45,7 +45,7 @@ class Runner {
   [[nodiscard]] Result<std::map<size_t, Row>> run(std::span<const size_t> points);
   // Those in the store already; a point without a row is left out.
   [[nodiscard]] Result<std::map<size_t, Row>> collect(std::span<const size_t> points);
-  // Children started so far.
+  // Points computed so far, those that were there already left out.
   [[nodiscard]] uint64_t computed() const { return computed_; }
   // Before run() and collect().
   void sample(Sampling sampling) { sampling_ = std::move(sampling); }
@@ -61,22 +61,21 @@ class Runner {
   struct Task {
     std::string id;
     std::vector<size_t> points;  // alike
-    int tries = 0;
   };
-  struct Busy;
   using Groups = std::map<sim::Assignments, std::vector<size_t>>;
 
   [[nodiscard]] Groups grouped(std::span<const size_t> points) const;
   [[nodiscard]] Result<std::shared_ptr<Base>> load(const sim::Assignments& written);
   void get_ready(Base& base);
-  [[nodiscard]] Result<void> compute(const Base& base, std::vector<Task> tasks,
+  [[nodiscard]] Result<void> compute(const Base& base, const std::vector<Task>& tasks,
                                      std::map<size_t, Row>& rows);
   [[nodiscard]] Result<std::string> work(const Base& base, const Task& task) const;
-  [[nodiscard]] Result<pb::Outcome> simulated(const Base& base, sim::Scenario& scenario,
-                                              const Task& task) const;
+  [[nodiscard]] Result<Row> simulated(const Base& base, const std::vector<Edit>& edits) const;
+  [[nodiscard]] Result<pb::Band> drawn(const Base& base, const sim::Scenario& scenario) const;
   // The name of a point's file, its draws included.
   [[nodiscard]] std::string id_of(const Base& base, size_t point) const;
-  [[nodiscard]] Result<bool> finish(Busy& busy, std::map<size_t, Row>& rows);
+  [[nodiscard]] Result<void> finish(const Task& task, const Result<std::string>& answer,
+                                    std::map<size_t, Row>& rows);
   void add(const Task& task, const Row& row, std::map<size_t, Row>& rows);
 
   const Plan& plan_;

@@ -114,14 +114,15 @@ std::string front_table(const Summary& s, const std::vector<size_t>& front,
   return table.text(terminal);
 }
 
-// Reasons of failed rows and how often each occurs, commonest first.
-std::vector<std::pair<uint64_t, std::string>> reasons_of(const std::map<size_t, Row>& rows) {
+// Reasons of failed rows, or why rows have no range, and how often each occurs, commonest first.
+std::vector<std::pair<uint64_t, std::string>> reasons_of(const std::map<size_t, Row>& rows,
+                                                         std::string Row::*reason) {
   std::map<std::string, uint64_t> counts;
   for (const auto& [_, row] : rows) {
-    if (row.failed) ++counts[row.reason];
+    if (!(row.*reason).empty()) ++counts[row.*reason];
   }
   std::vector<std::pair<uint64_t, std::string>> out;
-  for (const auto& [reason, count] : counts) out.emplace_back(count, reason);
+  for (const auto& [text, count] : counts) out.emplace_back(count, text);
   std::ranges::stable_sort(out, std::greater<>(), [](const auto& item) { return item.first; });
   return out;
 }
@@ -154,7 +155,7 @@ std::string described(const Plan& plan, size_t point) {
 
 std::string summary_text(const Summary& s, const Terminal& terminal) {
   const std::vector<size_t> order = ranked(s.rows, s.goal);
-  const auto reasons = reasons_of(s.rows);
+  const auto reasons = reasons_of(s.rows, &Row::reason);
   uint64_t failed = 0;
   for (const auto& [count, _] : reasons) failed += count;
   std::string out =
@@ -169,6 +170,9 @@ std::string summary_text(const Summary& s, const Terminal& terminal) {
     out += fmt::format("\n{} failed: {}", count, reason);
   }
   if (!reasons.empty()) out += "\n";
+  for (const auto& [count, reason] : reasons_of(s.rows, &Row::no_range)) {
+    out += fmt::format("\n{} without a range: {}\n", count, reason);
+  }
   return out;
 }
 
@@ -191,7 +195,7 @@ Json summary_json(const Summary& s) {
   for (const size_t point : pareto_front(s.rows, s.goal, "gpus", "step_time_ns")) {
     front.push_back(point_json(s, point));
   }
-  for (const auto& [count, reason] : reasons_of(s.rows)) {
+  for (const auto& [count, reason] : reasons_of(s.rows, &Row::reason)) {
     failed.push_back({{"count", count}, {"reason", reason}});
   }
   return {{"schema", "rehearse.sweep/1"},

@@ -86,8 +86,9 @@ void fill_goodput(const pb::Scenario& document, const Evidence& evidence,
 [[nodiscard]] double expected_step(double step, double stall, double every, double between,
                                    double restart);
 
-// Links by use and communicators by what they did.
-void fill_usage(const Evidence& evidence, pb::Outcome& out);
+// Links by use, and communicators by what they did.
+void fill_links(const Evidence& evidence, pb::Outcome& out);
+void fill_communicators(const Evidence& evidence, pb::Outcome& out);
 
 // "stream 20 nccl".
 [[nodiscard]] std::string lane_name(const Evidence& evidence, const traces::Lane& lane);
@@ -103,5 +104,8 @@ void fill_timeline(const Evidence& evidence, Nanos resolution, pb::Timeline& out
 
 // Everything above but the timeline.
 [[nodiscard]] pb::Outcome make_outcome(const Scenario& scenario, const Evidence& evidence);
+// The same without what only tells why a completed run takes as long as it does: links, the critical path, stragglers.
+// Verdict, times, memory and all that a symptom is told from are the same.
+[[nodiscard]] pb::Outcome make_figures(const Scenario& scenario, const Evidence& evidence);
 
 }  // namespace rehearse::sim

@@ -12,6 +12,8 @@ namespace {
 constexpr size_t kLinksShown = 64;
 constexpr int kSlices = 50;
 
+}  // namespace
+
 void fill_links(const Evidence& evidence, pb::Outcome& out) {
   const auto time = static_cast<double>(evidence.replayed.end_time);
   LinkTraffic traffic(evidence);
@@ -78,13 +80,6 @@ void fill_communicators(const Evidence& evidence, pb::Outcome& out) {
     row.set_bytes(static_cast<int64_t>(use.bytes));
     if (use.time > 0) row.set_busbw(use.bus_bytes / (static_cast<double>(use.time) * 1e-9));
   }
-}
-
-}  // namespace
-
-void fill_usage(const Evidence& evidence, pb::Outcome& out) {
-  fill_links(evidence, out);
-  fill_communicators(evidence, out);
 }
 
 }  // namespace rehearse::sim

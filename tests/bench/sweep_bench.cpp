@@ -99,7 +99,7 @@ double simulation_seconds() {
         [&](Reporter&) -> Result<std::string> {
           const double begin = processor_seconds();
           RH_TRY(const pb::Outcome outcome,
-                 sim::simulate_here(*scenario, sim::Detail::kSummary, silent));
+                 sim::simulate_here(*scenario, sim::Detail::kFigures, silent));
           return fmt::format("{}", processor_seconds() - begin);
         },
         silent);

@@ -133,11 +133,13 @@ TEST_CASE("bounds and objective decide what is feasible and best", "[study]") {
 }
 
 TEST_CASE("a row comes back from its JSON as it was", "[study]") {
-  const Row row = row_with(1234);
+  Row row = row_with(1234);
+  row.no_range = "no draws";
   const auto again = parse_row(row_json(row).dump(), "x");
   REQUIRE(again);
   CHECK(again->figures == row.figures);
   CHECK(again->verdict == "completed");
+  CHECK(again->no_range == "no draws");
   CHECK_FALSE(parse_row("{", "x"));
   CHECK_FALSE(parse_row(R"({"verdict":"completed","symptom":"healthy"})", "x"));
 }

@@ -139,6 +139,26 @@ class Sweep(unittest.TestCase):
         done = self.sweep("-o", str(self.at / "small"), "--point-memory", "1MiB", "--json")
         self.assertEqual(json.loads(done.stdout)["feasible"], 0)
 
+    def test_a_point_says_what_a_run_of_it_says(self):
+        wire = "platform.nodes[*].nics[*].bandwidth=50Gbps"
+        path, value = wire.split("=")
+        self.study.write_text(f'base: ddp-16\naxes:\n  - {{set: "{path}", values: [{value}]}}\n'
+                              "  - {faults: [none, F16, F21, F37]}\n")
+        self.sweep("-o", str(self.at / "out"))
+        rows = [json.loads(line) for line in (self.at / "out" / "results.jsonl").read_text().splitlines()]
+        self.assertEqual(len(rows), 4)
+        for row in rows:
+            fault = dict(row["edits"]).get("fault")
+            done = subprocess.run([PROGRAM, "run", "ddp-16", "--set", wire, *(["--fault", fault] if fault else []), "--json"],
+                                  capture_output=True, text=True, timeout=300)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            whole = json.loads(done.stdout)
+            mean = lambda part: round(sum(rank.get(part, 0) for rank in whole.get("breakdown", [])) / max(1, len(whole.get("breakdown", []))))
+            self.assertEqual([row["verdict"], row["symptom"]], [whole["verdict"].lower(), whole["symptom"]["id"]], fault)
+            self.assertEqual(row["step_time_ns"], whole["step_time_ns"].get("mean", 0), fault)
+            self.assertEqual(row["memory_peak_bytes"], max(rank["peak"] for rank in whole["memory"]["ranks"]), fault)
+            self.assertAlmostEqual(row["compute_ns"], mean("compute"), delta=1, msg=fault)
+
     def test_search_stays_within_its_budget(self):
         done = self.sweep("-o", str(self.at / "searched"), "--search", "--budget", "5", "--json")
         self.assertEqual(json.loads(done.stdout)["computed"], 5)

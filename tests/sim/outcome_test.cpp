@@ -67,6 +67,29 @@ TEST_CASE("a run timed again with nothing left out takes as long", "[sim][outcom
   }
 }
 
+TEST_CASE("the figures of a run are those of its whole outcome", "[sim][outcome]") {
+  for (const char* patch :
+       {"slow-rank: {rank: 6, slowdown: 2}", "skip-collective: {rank: 11, nth: 7}",
+        "set: {\"launch.ranks[*].env.NCCL_IB_DISABLE\": \"1\"}"}) {
+    INFO(patch);
+    sim::Scenario scenario = shipped("ddp-16");
+    const auto parsed = sim::parse_patch(patch, "test");
+    REQUIRE(parsed);
+    REQUIRE(sim::apply(scenario, *parsed));
+    SilentReporter silent;
+    auto whole = sim::simulate(scenario, sim::Detail::kSummary, silent);
+    auto figures = sim::simulate(scenario, sim::Detail::kFigures, silent);
+    REQUIRE((whole && figures));
+    whole->clear_links();
+    whole->clear_critical_path();
+    if (whole->verdict() == pb::COMPLETED) {  // stragglers are not looked for
+      whole->clear_culprits();
+      figures->clear_culprits();
+    }
+    CHECK(whole->DebugString() == figures->DebugString());
+  }
+}
+
 // All ranks alike: without the slow one a step is what it would be if it had never been slow.
 TEST_CASE("without a slow rank a step is shorter by what it cost", "[sim][outcome]") {
   const sim::Scenario healthy = synth_ddp(16);

@@ -2,7 +2,6 @@
 #include "validation/blind/campaign.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -13,8 +12,8 @@
 #include "base/document.hpp"
 #include "base/install.hpp"
 #include "base/random.hpp"
+#include "sim/pool.hpp"
 #include "sim/prepared.hpp"
-#include "sim/worker.hpp"
 #include "validation/blind/blind_run.hpp"
 
 namespace rehearse::validation {
@@ -148,28 +147,6 @@ Result<std::string> work(const BlindRun& run, const BlindContext& context) {
   return done.SerializeAsString();
 }
 
-struct Busy {
-  size_t run = 0;
-  sim::Child child;
-};
-
-// Waits until a child has something, and takes it. Nothing: none has ended.
-Result<std::optional<Busy>> next_ended(std::vector<Busy>& busy, Reporter& reporter) {
-  std::vector<pollfd> waiting;
-  waiting.reserve(busy.size());
-  for (const Busy& each : busy) waiting.push_back({each.child.descriptor(), POLLIN, 0});
-  ::poll(waiting.data(), waiting.size(), 200);
-  if (reporter.interrupted()) return fail(Code::kInterrupted, "stopped");
-  SilentReporter silent;
-  for (size_t i = 0; i < busy.size(); ++i) {
-    if (waiting[i].revents == 0 || busy[i].child.read(silent)) continue;
-    std::optional<Busy> ended = std::move(busy[i]);
-    busy.erase(busy.begin() + static_cast<std::ptrdiff_t>(i));
-    return ended;
-  }
-  return std::optional<Busy>{};
-}
-
 }  // namespace
 
 Result<std::vector<pb::CampaignRun>> run_campaign(const CampaignRequest& request,
@@ -191,26 +168,16 @@ Result<std::vector<pb::CampaignRun>> run_campaign(const CampaignRequest& request
   SilentReporter silent;
   const faults::World quiet = faults::simulated_world(silent);
   const BlindContext context{jobs, catalogue, classes, quiet};
+  RH_TRY(const auto answers, sim::in_children(
+                                 runs.size(), request.jobs,
+                                 [&](size_t k) { return work(runs[k], context); }, reporter));
   std::vector<pb::CampaignRun> out(runs.size());
-  std::vector<Busy> busy;
-  size_t next = 0, done = 0;
-  while (done < runs.size()) {
-    while (next < runs.size() && busy.size() < std::max(1u, request.jobs)) {
-      RH_TRY(sim::Child child,
-             sim::Child::start([&, next](Reporter&) { return work(runs[next], context); }));
-      busy.push_back({next++, std::move(child)});
-    }
-    RH_TRY(std::optional<Busy> ended, next_ended(busy, reporter));
-    if (!ended) continue;
-    pb::CampaignRun& row = out[ended->run];
-    const auto answer = ended->child.answer();
-    if (!answer || !row.ParseFromString(*answer)) {
-      row.set_truth(runs[ended->run].truth);
-      if (!runs[ended->run].faults.empty())
-        row.set_fault(runs[ended->run].faults.front()->fault.id());
-      row.set_failed(answer ? "no answer" : answer.error().message());
-    }
-    reporter.progress("runs", ++done, runs.size());
+  for (size_t k = 0; k < runs.size(); ++k) {
+    pb::CampaignRun& row = out[k];
+    if (answers[k] && row.ParseFromString(*answers[k])) continue;
+    row.set_truth(runs[k].truth);
+    if (!runs[k].faults.empty()) row.set_fault(runs[k].faults.front()->fault.id());
+    row.set_failed(answers[k] ? "no answer" : answers[k].error().message());
   }
   return out;
 }

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "base/random.hpp"
+#include "sim/pool.hpp"
 #include "sim/simulate.hpp"
-#include "sim/worker.hpp"
 #include "validation/calibrate/overlay.hpp"
 #include "validation/statistics.hpp"
 
@@ -128,7 +128,7 @@ Result<DrawnSteps> drawn_steps(const sim::Scenario& scenario, const Drawing& dra
     if (auto done = sim::apply(drawn, drawing.patches[k]); !done) {
       return tl::unexpected(std::move(done).error());
     }
-    RH_TRY(const pb::Outcome outcome, sim::simulate_here(drawn, sim::Detail::kSummary, silent));
+    RH_TRY(const pb::Outcome outcome, sim::simulate_here(drawn, sim::Detail::kFigures, silent));
     if (outcome.verdict() != pb::COMPLETED || outcome.step_time_ns().mean() <= 0) {
       return std::string();
     }

@@ -10,8 +10,8 @@
 
 #include "base/install.hpp"
 #include "platforms/model/catalogue.hpp"
+#include "sim/pool.hpp"
 #include "sim/simulate.hpp"
-#include "sim/worker.hpp"
 #include "traces/synth/costs.hpp"
 #include "traces/synth/synth.hpp"
 
@@ -131,7 +131,7 @@ Result<ReplayedStep> run_here(const ReplayedJob& stated, uint32_t micro_batches)
     RH_TRY(const pb::Patch patch, sim::parse_patch(text, "stated layout"));
     if (auto done = sim::apply(scenario, patch); !done) return tl::unexpected(done.error());
   }
-  RH_TRY(const pb::Outcome outcome, sim::simulate_here(scenario, sim::Detail::kSummary, silent));
+  RH_TRY(const pb::Outcome outcome, sim::simulate_here(scenario, sim::Detail::kFigures, silent));
   ReplayedStep out;
   out.seconds = static_cast<double>(outcome.step_time_ns().mean()) * 1e-9;
   for (const pb::RankMemory& rank : outcome.memory().ranks()) {

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/run_program.hpp"
+
+#include <algorithm>
+
+#include "sim/launch_order.hpp"
+#include "sim/prepared.hpp"
+#include "sim/scenario/alone.hpp"
+#include "sim/scenario/grow.hpp"
+#include "sim/scenario/transform.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+double speed_of(const pb::Scenario& document, const pb::RankLaunch& rank) {
+  const double speed = document.platform()
+                           .nodes(static_cast<int>(rank.node()))
+                           .gpus(static_cast<int>(rank.gpu()))
+                           .speed();
+  return speed > 0 ? speed : 1;
+}
+
+// The GPUs' own speed: compute of a rank on a GPU that runs at half speed takes twice as long.
+void apply_gpu_speeds(const Scenario& scenario, traces::Program& program) {
+  for (const pb::RankLaunch& rank : scenario.document.launch().ranks()) {
+    const double speed = speed_of(scenario.document, rank);
+    if (speed == 1) continue;
+    pb::Patch patch;
+    patch.mutable_slow_rank()->set_rank(rank.rank());
+    patch.mutable_slow_rank()->set_slowdown(1 / speed);
+    if (auto done = transform(program, patch); !done) continue;
+  }
+}
+
+bool is_changed(const Scenario& scenario) {
+  return !scenario.transforms.empty() || scenario.alone || scenario.replicas > 1 ||
+         orders_launches(scenario.document.launch()) ||
+         std::ranges::any_of(scenario.document.launch().ranks(), [&](const auto& rank) {
+           return speed_of(scenario.document, rank) != 1;
+         });
+}
+
+}  // namespace
+
+Result<RunProgram> program_of_run(const Scenario& scenario) {
+  if (!is_changed(scenario)) {
+    RH_TRY(auto shared, shared_program(scenario));
+    const size_t communicators = shared->communicators.size();
+    return RunProgram{std::move(shared), std::vector<bool>(communicators, false)};
+  }
+  RH_TRY(traces::Program program, program_of(scenario));
+  apply_gpu_speeds(scenario, program);
+  for (const pb::Patch& patch : scenario.transforms) {
+    if (auto done = transform(program, patch); !done)
+      return tl::unexpected(std::move(done).error());
+  }
+  if (auto ordered = order_launches(scenario, program); !ordered) {
+    return tl::unexpected(std::move(ordered).error());
+  }
+  if (scenario.alone) separate_ranks(program);
+  RH_TRY(std::vector<bool> grew, grow_communicators(scenario, program));
+  return RunProgram{std::make_shared<const traces::Program>(std::move(program)), std::move(grew)};
+}
+
+}  // namespace rehearse::sim
