@@ -11,7 +11,7 @@
 #include "traces/capture/nvtx_payload.hpp"
 #include "traces/capture/nvtx_ranges.hpp"
 #include "traces/capture/recorder.hpp"
-#include "traces/import/activity/step_names.hpp"
+#include "traces/capture_file/step_names.hpp"
 
 namespace rehearse::capture::nvtx {
 namespace {
@@ -30,7 +30,7 @@ Recorder& recorder() { return Recorder::instance(); }
 // One name per operator, not one per call of it.
 uint32_t text_name(const char* text) {
   if (text == nullptr) return 0;
-  return recorder().names().id(traces::activity::without_number(text));
+  return recorder().names().id(capture_file::without_number(text));
 }
 
 uint32_t wide_name(const wchar_t* text) {

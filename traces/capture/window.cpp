@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/capture/window.hpp"
 
-#include "traces/import/activity/step_names.hpp"
+#include "traces/capture_file/step_names.hpp"
 
 namespace rehearse::capture {
 void Window::start(const Stretch& stretch, int64_t origin) {
@@ -18,7 +18,7 @@ void Window::start(const Stretch& stretch, int64_t origin) {
 }
 
 int64_t Window::step_of(std::string_view name) {
-  const auto step = traces::activity::step_of(name);
+  const auto step = capture_file::step_of(name);
   return step ? step->number : -1;
 }
 

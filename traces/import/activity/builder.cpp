@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "traces/import/activity/step_names.hpp"
+#include "traces/capture_file/step_names.hpp"
 #include "traces/import/kineto/category.hpp"
 #include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
@@ -147,7 +147,7 @@ void Builder::range(const Span& when, std::string_view text, int64_t thread,
   Span span = when;
   LaneId lane = 0;
   if (!times(span, place) || !host_lane(thread, place, lane)) return;
-  const std::string_view name = without_number(text);
+  const std::string_view name = capture_file::without_number(text);
   const bool framework = name.size() < text.size();
   pytorch_ = pytorch_ || name.starts_with("aten::");
   part_.trace.ops.add(framework ? OpKind::kHost : OpKind::kAnnotation, lane, intern(name, place),
@@ -155,7 +155,7 @@ void Builder::range(const Span& when, std::string_view text, int64_t thread,
   if (name.starts_with("nccl")) {
     nccl_.range(lane, span.start, span.start + span.duration, name, facts.call);
     if (facts.ranks && facts.rank) nccl_.init(facts.call.communicator, *facts.ranks, *facts.rank);
-  } else if (const auto step = step_of(name)) {
+  } else if (const auto step = capture_file::step_of(name)) {
     steps_.push_back({step->family, {step->number, span.start, span.start + span.duration}});
   }
 }

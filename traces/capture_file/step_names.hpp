@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of NVTX ranges: those that mark a training step ("ProfilerStep#12", "train step 12", "iteration_12"),
-// and those that carry a number of their own. Pure; the capture library is built with it too.
+// and those that carry a number of their own. Pure; recorder and importers agree on them.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
-namespace rehearse::traces::activity {
+namespace rehearse::capture_file {
 
 struct StepName {
   int family = 0;  // smaller: more surely a step of training
@@ -18,4 +18,4 @@ struct StepName {
 // torch.autograd.profiler.emit_nvtx appends what differs in every call ("aten::mul, op_id = 7").
 [[nodiscard]] std::string_view without_number(std::string_view name);
 
-}  // namespace rehearse::traces::activity
+}  // namespace rehearse::capture_file

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "traces/import/activity/step_names.hpp"
+#include "traces/capture_file/step_names.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 
-namespace rehearse::traces::activity {
+namespace rehearse::capture_file {
 namespace {
 
 // Lower case; blanks, '_' and '-' between words are not compared.
@@ -58,4 +58,4 @@ std::optional<StepName> step_of(std::string_view range) {
   return std::nullopt;
 }
 
-}  // namespace rehearse::traces::activity
+}  // namespace rehearse::capture_file
