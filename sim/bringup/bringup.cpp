@@ -39,7 +39,10 @@ void walk_states(Job& job) {
   }
   const bool by_address =
       job.launch.framework() == pb::PYTORCH || job.launch.framework() == pb::FRAMEWORK_UNSPECIFIED;
-  if (!by_address && !job.launch.master_addr().empty()) {
+  // The first node stands there where nobody wrote one.
+  const bool by_default = job.document.platform().nodes_size() > 0 &&
+                          job.launch.master_addr() == job.document.platform().nodes(0).name();
+  if (!by_address && !by_default && !job.launch.master_addr().empty()) {
     job.findings.add(
         "master-address-unread", Severity::kInfo, job.launch.master_addr(),
         "Horovod's launcher and TF_CONFIG say where processes meet; it changes nothing");

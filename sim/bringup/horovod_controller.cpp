@@ -30,12 +30,13 @@ std::vector<uint32_t> missing_in(const Job& job, const std::vector<size_t>& ther
 }
 
 // Ranks that were never started, that took another's number, or that nobody was told to start.
-void blame_missing(Job& job, const std::vector<size_t>& there,
-                   const std::vector<uint32_t>& missing) {
+void blame_missing(Job& job, const std::vector<size_t>& there) {
   std::set<uint32_t> seen;
+  uint32_t told = 0;
   bool found = false;
   for (const size_t p : there) {
     const Process& process = job.processes[p];
+    told = std::max(told, process.world_size);
     if (seen.insert(process.rank).second && process.rank == process.seat) continue;
     if (process.rank == process.seat) continue;
     job.blame("rank", process.seat, fmt::format("was told that it is rank {}", process.rank));
@@ -48,8 +49,7 @@ void blame_missing(Job& job, const std::vector<size_t>& there,
   }
   if (found) return;
   job.blame("configuration", 0,
-            fmt::format("ranks {} are expected, {} processes are launched", format_ranks(missing),
-                        job.launched()));
+            fmt::format("world size {} is told, {} processes are launched", told, job.launched()));
 }
 
 struct Mesh {
@@ -86,7 +86,7 @@ void connect_mesh(Job& job, const Mesh& mesh) {
                        {"missing", std::to_string(missing.front())}};
       job.add(std::move(trouble));
     }
-    return blame_missing(job, there, missing);
+    return blame_missing(job, there);
   }
   for (const BrokenPair& pair : broken_pairs(job, there, chosen)) {
     const Process& process = job.processes[pair.from];
@@ -179,7 +179,7 @@ void join_mpi(Job& job) {
       trouble.for_ranks = missing;
       job.add(std::move(trouble));
     }
-    return blame_missing(job, there, missing);
+    return blame_missing(job, there);
   }
   for (const BrokenPair& pair : broken_pairs(job, there, chosen)) {
     const Process& process = job.processes[pair.from];

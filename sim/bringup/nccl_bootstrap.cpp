@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "sim/bringup/interfaces.hpp"
 #include "sim/bringup/states.hpp"
@@ -14,6 +15,29 @@
 
 namespace rehearse::sim::bringup {
 namespace {
+
+bool has_patch(std::string_view version) {
+  version = version.substr(0, version.find_first_of("+-"));
+  return std::count(version.begin(), version.end(), '.') != 1;
+}
+
+// Whether two versions differ as far as both are written: "2.21" may be 2.21.5. What cannot be read differs from
+// nothing.
+bool other_release(std::string_view a, std::string_view b) {
+  auto x = parse_nccl_version(a), y = parse_nccl_version(b);
+  if (!x || !y) return false;
+  if (!has_patch(a) || !has_patch(b)) x->patch = y->patch;
+  return *x != *y;
+}
+
+// NCCL_VERSION_CODE of nccl.h: 22105; one digit each before 2.9.
+std::string header_number(std::string_view text) {
+  const auto version = parse_nccl_version(text);
+  if (!version) return std::string(text);
+  const bool wide = version->major > 2 || version->minor > 8;
+  return std::to_string(version->major * (wide ? 10000 : 1000) + version->minor * 100 +
+                        version->patch);
+}
 
 class Bootstrap {
  public:
@@ -42,6 +66,8 @@ class Bootstrap {
     if (!job_.troubles.empty()) return rest_waits();
     ring();
     if (!job_.troubles.empty()) return rest_waits();
+    compare_libraries();
+    if (!job_.troubles.empty()) return;
     find_duplicate_gpus();
     if (!job_.troubles.empty()) rest_waits();
   }
@@ -205,6 +231,39 @@ class Bootstrap {
               [&](size_t a, size_t b) { return process(a).rank < process(b).rank; });
     for (size_t i = 0; order.size() > 1 && i < order.size(); ++i) {
       connect(order[i], order[(i + 1) % order.size()]);
+    }
+  }
+
+  [[nodiscard]] const std::string& library_of(size_t p) {
+    const auto& versions = job_.node(process(p).node).versions();
+    const auto at = versions.find("nccl");
+    return at == versions.end() ? job_.launch.nccl_version() : at->second;
+  }
+
+  // Every rank compares its version with those of all others and names the first that differs.
+  void compare_libraries() {
+    std::vector<size_t> first_with;  // each version
+    std::set<std::string> seen;
+    for (const size_t p : there_) {
+      if (seen.insert(library_of(p)).second) first_with.push_back(p);
+    }
+    for (size_t i = 0; seen.size() > 1 && i < there_.size(); ++i) {
+      const size_t own = there_[i];
+      const auto other = std::find_if(first_with.begin(), first_with.end(), [&](size_t p) {
+        return other_release(library_of(p), library_of(own));
+      });
+      if (other == first_with.end()) continue;
+      Trouble trouble{.process = own, .state = "topology", .error = "nccl-version"};
+      trouble.since = trouble.gives_up = process(own).clock;
+      trouble.facts = {{"rank", std::to_string(process(own).rank)},
+                       {"version", header_number(library_of(own))},
+                       {"other", std::to_string(process(*other).rank)},
+                       {"other_version", header_number(library_of(*other))}};
+      job_.add(std::move(trouble));
+      if (other_release(library_of(own), job_.launch.nccl_version())) {
+        job_.blame("node", process(own).node,
+                   fmt::format("has NCCL {}, others have {}", library_of(own), library_of(*other)));
+      }
     }
   }
 

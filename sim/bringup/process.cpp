@@ -17,6 +17,7 @@ struct IdentityNames {
 // What the framework reads under each launcher; a script in between may also set the first.
 std::vector<IdentityNames> identity_names(pb::Framework framework, pb::Launcher launcher) {
   std::vector<IdentityNames> out;
+  if (framework == pb::TENSORFLOW || framework == pb::KERAS) return out;  // TF_CONFIG says it
   if (framework == pb::HOROVOD) {
     out.push_back({"HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK"});
   } else {

@@ -24,17 +24,38 @@ uint32_t ssh_port(const Process& process) {
   return kSshPort;
 }
 
-// A library of the node is older than the framework was built for.
+// Functions of NCCL that frameworks call, newest first, and the release that brought them (nccl.h).
+struct LibraryFunction {
+  const char *since, *name;
+  bool only_pytorch;
+};
+constexpr LibraryFunction kFunctions[] = {{"2.19", "ncclCommRegister", true},
+                                          {"2.11", "ncclRedOpCreatePreMulSum", true},
+                                          {"2.7", "ncclSend", false}};
+
+// A function that the framework was built to call and version `there` lacks; null: none.
+const char* missing_function(const pb::Launch& launch, const std::string& there) {
+  for (const LibraryFunction& function : kFunctions) {
+    if (function.only_pytorch && launch.framework() != pb::PYTORCH) continue;
+    if (compare_versions(launch.nccl_version(), function.since) < 0) continue;
+    if (compare_versions(there, function.since) < 0) return function.name;
+  }
+  return nullptr;
+}
+
+// The library of the node is older than what the framework was built for, and lacks a function. Where it lacks none,
+// NCCL compares versions itself (nccl_bootstrap.cpp).
 void check_libraries(Job& job) {
   for (const size_t p : job.started()) {
     const Process& process = job.processes[p];
     const auto& versions = job.node(process.node).versions();
     const auto nccl = versions.find("nccl");
     if (nccl == versions.end()) continue;
-    if (compare_versions(nccl->second, job.launch.nccl_version()) >= 0) continue;
+    const char* missing = missing_function(job.launch, nccl->second);
+    if (missing == nullptr) continue;
     Trouble trouble{.process = p, .state = "launch", .error = "undefined-symbol"};
     trouble.gives_up = process.clock;
-    trouble.facts = {{"version", nccl->second}};
+    trouble.facts = {{"version", nccl->second}, {"function", missing}};
     job.add(std::move(trouble));
     job.blame("node", process.node,
               fmt::format("has NCCL {}, the framework was built with {}", nccl->second,

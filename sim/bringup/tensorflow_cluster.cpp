@@ -3,7 +3,8 @@
 // registers with the first one; nobody goes on before all workers have registered (one hour unless start_timeout
 // says otherwise). Where tasks list parameter servers, each that trains opens a session on all of them first and waits
 // for them without end; a server runs where its address leads, if its port is free there. Evaluators are taken to be
-// there. Without TF_CONFIG a process is alone.
+// there. A world size that is told is that of the cluster: TF_CONFIG lists as many workers as it takes. Where nobody
+// has a TF_CONFIG the cluster is not described and comes up.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -106,6 +107,8 @@ class ClusterMeeting {
     if (tasks_.empty() || !job_.troubles.empty()) return;
     const Cluster& any = tasks_.begin()->second.cluster;
     if (any.addresses.empty()) return;
+    leave_out();
+    if (!job_.troubles.empty()) return rest_waits();
     for (const auto& [task, who] : tasks_) listen(task, who);
     if (!job_.troubles.empty()) return rest_waits();
     const Task leader{any.addresses.count("chief") > 0 ? "chief" : "worker", 0};
@@ -163,6 +166,38 @@ class ClusterMeeting {
     job_.blame("rank", process(p).seat,
                fmt::format("is {} {} as rank {} is (TF_CONFIG)", own.type, own.index,
                            process(at->second.process).seat));
+  }
+
+  [[nodiscard]] uint32_t listed_workers() const {
+    const auto& addresses = tasks_.begin()->second.cluster.addresses;
+    const auto at = addresses.find("worker");
+    return at == addresses.end() ? 0 : static_cast<uint32_t>(at->second.size());
+  }
+
+  // Workers of the world size that is told; 0: it is not told.
+  [[nodiscard]] uint32_t told_workers() const {
+    const uint32_t workers = listed_workers();
+    const auto ranks = static_cast<uint32_t>(job_.launch.ranks_size());
+    if (job_.launch.world_size() == 0 || workers == 0 || ranks < workers) return 0;
+    const uint32_t each = ranks / workers;
+    return (job_.launch.world_size() + each - 1) / each;
+  }
+
+  // Workers beyond those that TF_CONFIG would list.
+  void leave_out() {
+    const uint32_t told = told_workers();
+    for (const auto& [task, who] : tasks_) {
+      if (told == 0 || task.type != "worker" || task.index < told) continue;
+      at_once(who.process, "join", "tf-task",
+              {{"type", task.type}, {"index", std::to_string(task.index)}});
+      blame_world_size();
+    }
+  }
+
+  void blame_world_size() {
+    job_.blame("configuration", 0,
+               fmt::format("world size {} is told, {} processes are launched",
+                           job_.launch.world_size(), job_.launched()));
   }
 
   void listen(const Task& task, const Who& who) {
@@ -274,10 +309,13 @@ class ClusterMeeting {
           missing.push_back(fmt::format("/job:{}/replica:0/task:{}", type, i));
       }
     }
+    const bool more = missing.empty() && told_workers() > listed_workers();
+    if (more) missing.push_back(fmt::format("/job:worker/replica:0/task:{}", listed_workers()));
     if (missing.empty()) return;
     for (const auto& [task, who] : tasks_) {
       wait(who.process, "join", "tf-missing", {{"missing", missing.front()}});
     }
+    if (more) return blame_world_size();
     job_.blame("configuration", 0, "TF_CONFIG lists " + missing.front() + ", which nobody is");
   }
 

@@ -301,7 +301,8 @@ class Placing {
       out_.fallbacks.push_back(
           {group.node, off, name_of(best), name_of(now),
            off.empty() ? "the file of NCCL_TOPO_FILE keeps GPUs apart"
-                       : "peer-to-peer is switched off on ranks " + format_ranks(off)});
+                       : fmt::format("peer-to-peer is switched off on {} {}",
+                                     off.size() == 1 ? "rank" : "ranks", format_ranks(off))});
     }
     if (out_.groups.size() > 1) return;
     const bool several = out_.groups.front().hosts.size() > 1;
@@ -312,9 +313,10 @@ class Placing {
   void blame(const LocalGroup& group, InterTransport from, InterTransport to,
              const std::map<std::string, std::vector<uint32_t>>& why) {
     for (const auto& [reason, ranks] : why) {
-      out_.fallbacks.push_back({group.node, ranks, name_of(from), name_of(to),
-                                fmt::format("{} on node {} (ranks {})", reason,
-                                            node(group.node).name(), format_ranks(ranks))});
+      out_.fallbacks.push_back(
+          {group.node, ranks, name_of(from), name_of(to),
+           fmt::format("{} on node {} ({} {})", reason, node(group.node).name(),
+                       ranks.size() == 1 ? "rank" : "ranks", format_ranks(ranks))});
     }
   }
 
