@@ -109,8 +109,9 @@ Result<int> learn_hint(Context& context, const LearnWords& words) {
     return exit_code(context.print(Json{
         {"schema", "rehearse.lab-hint/1"}, {"text", hint.text()}, {"cost", cost}, {"left", more}}));
   }
-  return exit_code(context.print(
-      std::string_view(fmt::format("{}\n({} points, {} more hints)\n", hint.text(), cost, more))));
+  return exit_code(context.print(std::string_view(
+      fmt::format("{}\n({} points, {} more hint{})\n", hint.text(), cost,
+                  more == 0 ? "no" : std::to_string(more), more == 1 ? "" : "s"))));
 }
 
 Result<int> learn_check(Context& context, const LearnWords& words) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <google/protobuf/util/message_differencer.h>
 
+#include <cmath>
 #include <set>
 
 #include "base/text.hpp"
@@ -120,19 +121,15 @@ class Assessment {
       }
     }
     if (outcome.verdict() == pb::COMPLETED && !result.performance_back()) {
-      remark(remark::kSlow,
-             fmt::format("a step takes {}, in the healthy job {}: performance is not back",
-                         format_duration(outcome.step_time_ns().mean()),
-                         format_duration(healthy.step_time_ns().mean())));
+      remark(remark::kSlow, slower_text(jobs, healthy, outcome));
     }
     const bool good = result.symptom_gone() && result.performance_back();
     const auto timers = longer_timers(jobs, rules_.tables());
     if (!good && !timers.empty()) {
-      remark(
-          remark::kLongerTimeout,
-          fmt::format("{} {} raised: a longer timeout only waits longer, it does not repair what "
-                      "is waited for",
-                      some_of(timers), timers.size() == 1 ? "was" : "were"));
+      remark(remark::kLongerTimeout,
+             fmt::format("{} {} changed: a longer timeout, or none, only waits longer, it does not "
+                         "repair what is waited for",
+                         some_of(timers), timers.size() == 1 ? "was" : "were"));
     }
     result.set_passed(good && result.remarks().empty());
   }
@@ -148,6 +145,23 @@ class Assessment {
     const double wanted = static_cast<double>(then.mean()) / samples_per_step(jobs.healthy);
     const double slower = job_.lab->lab.has_slower() ? job_.lab->lab.slower() : kAsGoodAs;
     return per_sample <= wanted * (1 + slower);
+  }
+
+  // Times of steps compare where steps do the same; otherwise times per sample do.
+  static std::string slower_text(const LabJobs& jobs, const pb::Outcome& healthy,
+                                 const pb::Outcome& outcome) {
+    const auto now = static_cast<double>(outcome.step_time_ns().mean());
+    const auto then = static_cast<double>(healthy.step_time_ns().mean());
+    const double samples = samples_per_step(jobs.learners);
+    const double samples_then = samples_per_step(jobs.healthy);
+    if (samples == samples_then) {
+      return fmt::format("a step takes {}, in the healthy job {}: performance is not back",
+                         format_duration(outcome.step_time_ns().mean()),
+                         format_duration(healthy.step_time_ns().mean()));
+    }
+    return fmt::format("a sample takes {}, in the healthy job {}: performance is not back",
+                       format_duration(std::llround(now / samples)),
+                       format_duration(std::llround(then / samples_then)));
   }
 
   const LabJob& job_;
