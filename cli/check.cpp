@@ -145,7 +145,7 @@ Result<pb::CheckReport> check_scenario(Context& context, const faults::Rules& ru
   return report;
 }
 
-// Repaired files go to a folder under their own names.
+// Repaired files go to a folder under their own names, those of a node's folder into one of that name.
 Result<void> write_repaired(Context& context, const std::vector<faults::ClusterFile>& files,
                             const std::vector<std::string>& texts) {
   const fs::path folder = context.get<std::string>("apply");
@@ -156,9 +156,14 @@ Result<void> write_repaired(Context& context, const std::vector<faults::ClusterF
   for (size_t i = 0; i < files.size(); ++i) {
     if (texts[i].empty()) continue;
     const fs::path path = files[i].name;
+    const std::string& node = files[i].node;
+    const fs::path own = !node.empty() && path.parent_path().filename() == node ? node : "";
+    fs::create_directories(folder / own, ec);
     std::string name = path.filename().string();
-    if (!taken.insert(name).second) name.insert(0, path.parent_path().filename().string() + "-");
-    if (auto done = write_file(folder / name, texts[i], context.overwrite()); !done) return done;
+    if (!taken.insert((own / name).string()).second)
+      name.insert(0, path.parent_path().filename().string() + "-");
+    if (auto done = write_file(folder / own / name, texts[i], context.overwrite()); !done)
+      return done;
   }
   return {};
 }

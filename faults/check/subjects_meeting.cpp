@@ -216,7 +216,7 @@ void list_tf_configs(const Facts& facts, const pb::CheckTables&, const Emit& emi
     if (at == facts.environment(r).end()) continue;
     clusters.back() = cluster_of(at->second);
     nodes[{clusters.back()->type, clusters.back()->index}].insert(facts.node_of(r));
-    ++counts[clusters.back()->tasks.dump()];
+    if (clusters.back()->valid) ++counts[clusters.back()->tasks.dump()];
   }
   std::string usual;
   for (const auto& [text, count] : counts) {

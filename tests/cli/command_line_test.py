@@ -179,6 +179,21 @@ class Output(unittest.TestCase):
         self.assertIn("create the folder first", done.stderr)
 
 
+class Repairs(unittest.TestCase):
+    def test_files_of_nodes_with_one_name_are_repaired_apart(self):
+        with tempfile.TemporaryDirectory() as at:
+            cluster, repaired = Path(at) / "cluster", Path(at) / "repaired"
+            for node in ("a", "b"):
+                (cluster / node).mkdir(parents=True)
+                (cluster / node / "env").write_text(
+                    f"HOSTNAME={node}\nPATH=/bin\nHOME=/root\nNCCL_IB_TIMOUT=22\n")
+            self.assertEqual(rehearse("check", str(cluster), "--apply", str(repaired)).returncode, 1)
+            for node in ("a", "b"):
+                text = (repaired / node / "env").read_text()
+                self.assertIn(f"HOSTNAME={node}\n", text)
+                self.assertIn("NCCL_IB_TIMEOUT=22\n", text)
+
+
 class Text(unittest.TestCase):
     def test_version(self):
         self.assertRegex(rehearse("--version").stdout, r"^rehearse \d+\.\d+\.\d+\n$")

@@ -221,6 +221,44 @@ TEST_CASE("node ranks and the number of nodes are compared with the nodes there 
   CHECK(first_rule({{"run.sh", three, ""}}) == "none");  // who they are is not known
 }
 
+TEST_CASE("launchers start as many processes as they are asked for, up to the slots of hosts",
+          "[faults][check]") {
+  const auto rule = [](const std::string& command) {
+    return first_rule({{"run.sh", "#!/bin/sh\n" + command + " python train.py\n", ""}});
+  };
+  CHECK(rule("horovodrun -np 8 -H a:4,b:4") == "none");
+  CHECK(rule("horovodrun -np 6 -H a:4,b:4") == "none");
+  CHECK(rule("horovodrun -np 16 -H a:4,b:4") == "world-size-differs-from-processes");
+  CHECK(first_rule({{"run.sh", "mpirun -np 8 --hostfile hosts -x PATH python train.py\n", ""},
+                    {"hosts", "a slots=4\nb slots=2\n", ""}}) ==
+        "world-size-differs-from-processes");
+}
+
+TEST_CASE("a dump that says something else than the script is named", "[faults][check]") {
+  const std::vector<ClusterFile> files = {
+      {"run.sh", "export NCCL_DEBUG=INFO\ntorchrun --nnodes 1 --nproc-per-node 4 train.py\n", ""},
+      {"a.env", "HOSTNAME=a\nPATH=/usr/bin\nHOME=/root\nNCCL_DEBUG=WARN\n", ""}};
+  const auto collected = collect(files, shipped_rules().tables());
+  REQUIRE(collected);
+  CHECK(collected->findings.count("script-differs-from-dump") == 1);
+}
+
+TEST_CASE("a cluster that cannot be read is not one that differs", "[faults][check]") {
+  const auto dump = [](const char* host, const std::string& config) {
+    return std::string("HOSTNAME=") + host + "\nPATH=/usr/bin\nTF_CONFIG=" + config + "\n";
+  };
+  const std::string cluster = R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": )";
+  const std::vector<ClusterFile> files = {
+      {"a.env", dump("a", cluster + R"({"type": "worker", "index": 0}})"), ""},
+      {"b.env", dump("b", cluster), ""}};
+  const auto collected = collect(files, shipped_rules().tables());
+  REQUIRE(collected);
+  const pb::CheckReport report = check(collected->document, shipped_rules(), "files");
+  INFO(all_findings(report));
+  REQUIRE(report.findings_size() == 1);
+  CHECK(report.findings(0).rule() == "tf-config-unreadable");
+}
+
 TEST_CASE("dumps of single ranks are compared", "[faults][check]") {
   const auto dump = [](const std::string& rank, const std::string& world, const std::string& host) {
     return "HOSTNAME=" + host + "\nRANK=" + rank + "\nLOCAL_RANK=0\nWORLD_SIZE=" + world +

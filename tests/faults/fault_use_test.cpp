@@ -51,6 +51,31 @@ TEST_CASE("a fault of another framework is refused with what breaks the same the
   }
 }
 
+TEST_CASE("every fault can be written down for a job on one node", "[faults]") {
+  SilentReporter silent;
+  const auto scenario = sim::load_scenario("dlrm-8", silent);
+  REQUIRE(scenario);
+  REQUIRE(scenario->document.platform().nodes_size() == 1);
+  size_t written = 0;
+  for (const auto& entry : catalogue().entries()) {
+    const std::string& id = entry->fault.id();
+    INFO(id);
+    const auto use = parse_fault(id, catalogue(), scenario->document);
+    if (!use) {
+      CHECK(use.error().code == Code::kUsage);
+      continue;
+    }
+    const auto patches = patches_of(*use, scenario->document);
+    INFO((patches ? "" : patches.error().message()));
+    CHECK((patches || patches.error().code == Code::kUsage));
+    const auto fixes = fixes_of(*use, scenario->document);
+    INFO((fixes ? "" : fixes.error().message()));
+    CHECK((fixes || fixes.error().code == Code::kUsage));
+    if (patches && fixes) ++written;
+  }
+  CHECK(written > 60);
+}
+
 TEST_CASE("places that are not stated are in the scenario", "[faults]") {
   sim::Scenario scenario = testing::small_scenario();
   CHECK(parse_fault("F09", catalogue(), scenario.document)->text() == "F09:node=1,device=0");

@@ -74,6 +74,7 @@ class Collector {
     find_nodes();
     assign_files();
     describe_nodes();
+    compare_scripts();
     place_ranks();
     read_training();
     return std::move(out_);
@@ -253,14 +254,24 @@ class Collector {
     return 1;
   }
 
+  // Processes that mpirun or horovodrun is asked for where every host says how many it takes.
+  [[nodiscard]] std::optional<uint32_t> asked_for() const {
+    for (const auto& [i, script] : scripts_) {
+      if (script.launcher != pb::MPIRUN && script.launcher != pb::HOROVODRUN) continue;
+      if (script.processes && slots_.size() == nodes_.size()) return script.processes;
+    }
+    return std::nullopt;
+  }
+
   void place_ranks() {
     pb::Launch& launch = *out_.document.mutable_launch();
     fill_launch(launch);
     if (!place_recorded_ranks(launch)) {
       uint32_t rank = 0;
+      const uint32_t most = std::min(kMostRanks, asked_for().value_or(kMostRanks));
       for (uint32_t n = 0; n < nodes_.size(); ++n) {
         const uint32_t count = processes_on(n);
-        for (uint32_t local = 0; local < count && rank < kMostRanks; ++local, ++rank) {
+        for (uint32_t local = 0; local < count && rank < most; ++local, ++rank) {
           pb::RankLaunch& out = *launch.add_ranks();
           out.set_rank(rank);
           out.set_node(n);
@@ -269,6 +280,7 @@ class Collector {
           if (const auto group = node_rank_of(n)) (*out.mutable_env())["GROUP_RANK"] = *group;
         }
       }
+      if (const auto asked = asked_for(); asked && *asked > rank) launch.set_world_size(*asked);
     }
     for (size_t i : of_kind(FileKind::kTfConfig)) {
       for (pb::RankLaunch& rank : *launch.mutable_ranks()) {
@@ -337,6 +349,23 @@ class Collector {
       launch.set_world_size(static_cast<uint32_t>(launch.ranks_size()));
     }
     return true;
+  }
+
+  // Where a script and the dump of its node disagree, the dump counts; that is said.
+  void compare_scripts() {
+    for (uint32_t n = 0; n < nodes_.size(); ++n) {
+      const LaunchScript* script = script_of(n);
+      if (script == nullptr) continue;
+      const Variables there = variables_of(n);
+      for (const auto& [name, value] : script->variables) {
+        const auto at = there.find(name);
+        if (at == there.end() || at->second == value) continue;
+        out_.findings.add("script-differs-from-dump", Severity::kInfo,
+                          fmt::format("{} is {} in the script and {} in the dump of {}", name,
+                                      value, at->second, nodes_[n]),
+                          "the dump counts; take it inside the job (srun env, mpirun env)");
+      }
+    }
   }
 
   // What all processes of a node have: of the script and of the node's own dump, which was taken inside it.
