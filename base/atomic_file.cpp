@@ -92,15 +92,17 @@ std::pair<int, fs::path> open_temporary(const fs::path& target) {
   return {-1, target};
 }
 
+bool link_as(int fd, const fs::path& name) {
+  return ::linkat(AT_FDCWD, descriptor_path(fd).c_str(), AT_FDCWD, name.c_str(),
+                  AT_SYMLINK_FOLLOW) == 0;
+}
+
 // Gives the file a name beside the target, the first that is free; errno says why not.
 bool link_unnamed(int fd, const fs::path& target, fs::path& temporary) {
   const std::string name = target.filename().string().substr(0, kMaxNameInTemporary);
   for (int i = 0; i < kMaxTemporaries; ++i) {
     temporary = folder_of(target) / fmt::format(".{}.tmp-{:06}", name, i);
-    if (::linkat(AT_FDCWD, descriptor_path(fd).c_str(), AT_FDCWD, temporary.c_str(),
-                 AT_SYMLINK_FOLLOW) == 0) {
-      return true;
-    }
+    if (link_as(fd, temporary)) return true;
     if (errno != EEXIST) return false;
   }
   return false;
@@ -221,6 +223,17 @@ Result<void> AtomicFile::publish(Sync sync) {
     return io_error("cannot write", target_, errno);
   }
   if (!direct && !is_named(::fileno(file_))) {
+    // Where nothing is in the way it has its name at once.
+    if (link_as(::fileno(file_), target_)) {
+      temporary_.clear();
+      if (std::fclose(std::exchange(file_, nullptr)) != 0) {
+        const int error = errno;
+        ::unlink(target_.c_str());
+        return io_error("cannot write", target_, error);
+      }
+      if (sync == Sync::kDisk) sync_folder(folder_of(target_));
+      return {};
+    }
     if (!link_unnamed(::fileno(file_), target_, temporary_)) {
       const int error = errno;
       temporary_.clear();

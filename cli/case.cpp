@@ -94,6 +94,8 @@ Result<Case> case_of(const pb::Outcome& outcome, const std::string& path, Contex
   Reporter& reporter = context.reporter();
   RH_TRY(what.healthy, sim::load_origin(healthy, folder, reporter));
   RH_TRY(what.broken, sim::load_origin(outcome.origin(), folder, reporter));
+  sim::prepare(what.healthy);  // for the runs that tell causes apart, and for those with fixes
+  sim::prepare(*what.broken);
   RH_TRY(what.evidence, faults::simulated_world(reporter).simulate(*what.broken));
   if (what.evidence.verdict() != outcome.verdict() || what.evidence.end_ns() != outcome.end_ns()) {
     return fail(Code::kBadInput, "its scenario, simulated again, ends otherwise", path,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "platforms/model/links.hpp"
+#include "sim/fabric/fabric.hpp"
 #include "sim/nccl/traffic.hpp"
 
 namespace rehearse::sim {
@@ -40,6 +41,7 @@ bool is_prepared(const Scenario& scenario) {
 }  // namespace
 
 void prepare(Scenario& scenario) {
+  start_simgrid();
   auto program = built(*scenario.trace);
   if (!program) return;
   auto out = std::make_shared<Prepared>(Prepared{scenario.trace, std::move(*program), {}});

@@ -17,7 +17,8 @@ struct Prepared {
   NodeGraphCache::Known graphs;
 };
 
-// Fills Scenario::prepared, which copies of the scenario share. What cannot be computed is left out: the run says why.
+// Fills Scenario::prepared, which copies of the scenario share, and starts the engine for children. What cannot be computed
+// is left out: the run says why.
 void prepare(Scenario& scenario);
 
 // Of the scenario's trace, ranks beginning as they were recorded: a copy of the prepared one, or built anew. Shared: the

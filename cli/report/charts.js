@@ -10,8 +10,10 @@
   // variants: [{name, kind, mean, each, low, high, stopped}]
   rehearse.stepBars = (place, variants) => {
     const rowHeight = 44;
+    const valueOf = (v) => (v.stopped ? `${v.stopped}${v.mean > 0 ? `, ${rehearse.duration(v.mean)} before` : ''}` : rehearse.duration(v.mean));
+    const right = 20 + 6.8 * (d3.max(variants, (v) => valueOf(v).length) || 0); // room for the longest of them
     const {svg} = rehearse.svg(place, variants.length * rowHeight + 34, (svg, width, height) => {
-      const left = 16, right = 96;
+      const left = 16;
       const most = d3.max(variants, (v) => Math.max(v.mean, v.high || 0, d3.max(v.each || []) || 0)) || 1;
       const x = d3.scaleLinear().domain([0, most]).range([left, width - right]).nice(5);
       svg.append('g').attr('class', 'axis').attr('transform', `translate(0,${height - 24})`)
@@ -24,7 +26,7 @@
         .attr('width', (v) => Math.max(v.mean > 0 ? 1 : 0, x(v.mean) - left))
         .attr('fill', (v) => `var(--${barColour[v.kind] || 'accent'})`).attr('fill-opacity', 0.75);
       row.append('text').attr('y', 31).attr('x', (v) => x(Math.max(v.mean, v.high || 0, d3.max(v.each || []) || 0)) + 8)
-        .text((v) => (v.stopped ? `${v.stopped}${v.mean > 0 ? `, ${rehearse.duration(v.mean)} before` : ''}` : rehearse.duration(v.mean)));
+        .text(valueOf);
       row.each(function (v) {
         const one = d3.select(this);
         one.selectAll('circle').data((v.each || []).slice(0, 400)).enter().append('circle').attr('r', 2)

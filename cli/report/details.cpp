@@ -194,7 +194,9 @@ std::string comparison_html(const Report& report) {
   for (size_t i = 0; i < report.runs.size(); ++i) {
     const pb::Outcome& outcome = report.runs[i].outcome;
     const int64_t now = outcome.step_time_ns().mean();
-    const bool comparable = i > 0 && first > 0 && now > 0;
+    // Steps before a run stopped tell nothing of what stopped it.
+    const bool stopped = outcome.verdict() == pb::HANG || outcome.verdict() == pb::CRASH;
+    const bool comparable = i > 0 && first > 0 && now > 0 && !stopped;
     out += fmt::format(
         "<tr><td><a href=\"#run-{}\">{}</a></td><td>{}</td><td>{}</td><td class=\"n\">{}</td><td "
         "class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "

@@ -63,19 +63,21 @@ std::string Runner::id_of(const Base& base, size_t point) const {
   return point_id(base.identity, edits);
 }
 
-Result<pb::Band> Runner::drawn(const Base& base, const sim::Scenario& scenario) const {
+Result<pb::Band> Runner::drawn(const sim::Scenario& base, const sim::Scenario& scenario) const {
   SilentReporter silent;
   const pb::Calibration* own =
       sampling_.calibration ? &sampling_.calibration->calibration() : nullptr;
   RH_TRY(validation::Drawing drawing,
          validation::drawing_of(own, scenario.document, sampling_.draws));
   drawing.jobs = 1;
-  return validation::step_time_band(base.scenario, scenario, drawing, silent);
+  return validation::step_time_band(base, scenario, drawing, silent);
 }
 
-Result<Row> Runner::simulated(const Base& base, const std::vector<Edit>& edits) const {
+Result<Row> Runner::simulated(Base& base, const std::vector<Edit>& edits) const {
   SilentReporter silent;
-  sim::Scenario scenario = base.scenario;
+  std::optional<sim::Scenario> unchanged;
+  if (sampling_.draws > 0) unchanged = base.scenario;
+  sim::Scenario& scenario = base.scenario;
   for (const auto& [option, value] : edits) {
     if (auto done = apply_edit(scenario, option, value, catalogue_); !done) {
       return tl::unexpected(std::move(done).error());
@@ -83,7 +85,7 @@ Result<Row> Runner::simulated(const Base& base, const std::vector<Edit>& edits) 
   }
   // Draws first: they fork from a process that has simulated nothing yet.
   std::optional<Result<pb::Band>> band;
-  if (sampling_.draws > 0) band = drawn(base, scenario);
+  if (unchanged) band = drawn(*unchanged, scenario);
   RH_TRY(pb::Outcome outcome, sim::simulate_here(scenario, sim::Detail::kFigures, silent));
   const bool completed = outcome.verdict() == pb::COMPLETED;
   if (completed && band && *band) *outcome.mutable_step_time_band_ns() = **band;
@@ -94,7 +96,7 @@ Result<Row> Runner::simulated(const Base& base, const std::vector<Edit>& edits) 
   return row;
 }
 
-Result<std::string> Runner::work(const Base& base, const Task& task) const {
+Result<std::string> Runner::work(Base& base, const Task& task) const {
   if (limits_.memory > 0) limit_memory(limits_.memory);
   auto row = simulated(base, plan_.edits(task.points.front()));
   if (!row) {
@@ -134,7 +136,7 @@ Result<void> Runner::finish(const Task& task, const Result<std::string>& answer,
   return {};
 }
 
-Result<void> Runner::compute(const Base& base, const std::vector<Task>& tasks,
+Result<void> Runner::compute(Base& base, const std::vector<Task>& tasks,
                              std::map<size_t, Row>& rows) {
   computed_ += tasks.size();
   return sim::run_pieces(

@@ -67,11 +67,13 @@ class Runner {
   [[nodiscard]] Groups grouped(std::span<const size_t> points) const;
   [[nodiscard]] Result<std::shared_ptr<Base>> load(const sim::Assignments& written);
   void get_ready(Base& base);
-  [[nodiscard]] Result<void> compute(const Base& base, const std::vector<Task>& tasks,
+  [[nodiscard]] Result<void> compute(Base& base, const std::vector<Task>& tasks,
                                      std::map<size_t, Row>& rows);
-  [[nodiscard]] Result<std::string> work(const Base& base, const Task& task) const;
-  [[nodiscard]] Result<Row> simulated(const Base& base, const std::vector<Edit>& edits) const;
-  [[nodiscard]] Result<pb::Band> drawn(const Base& base, const sim::Scenario& scenario) const;
+  // In a child: what it changes of the base is its own.
+  [[nodiscard]] Result<std::string> work(Base& base, const Task& task) const;
+  [[nodiscard]] Result<Row> simulated(Base& base, const std::vector<Edit>& edits) const;
+  [[nodiscard]] Result<pb::Band> drawn(const sim::Scenario& base,
+                                       const sim::Scenario& scenario) const;
   // The name of a point's file, its draws included.
   [[nodiscard]] std::string id_of(const Base& base, size_t point) const;
   [[nodiscard]] Result<void> finish(const Task& task, const Result<std::string>& answer,

@@ -237,6 +237,8 @@ class Fabric {
 [[nodiscard]] Result<void> run_too_long();
 
 [[nodiscard]] std::unique_ptr<Fabric> make_simgrid_fabric(std::vector<BytesPerSec> capacities);
+// SimGrid in this process, unused, so that children that are forked from it and each make one such fabric need not start it.
+void start_simgrid();
 [[nodiscard]] std::unique_ptr<Fabric> make_reference_fabric(std::vector<BytesPerSec> capacities);
 
 }  // namespace rehearse::sim

@@ -7,9 +7,11 @@
 // What is switched off and why (SimGrid 3.32): TCP window limit and latency-weighted sharing (they
 // are not how RDMA shares), cross traffic (links here are one-way), the LV08 factors (CM02 has
 // none). Links have latency 0; latency is a timer before the flow.
+#include <signal.h>
 #include <xbt/log.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
@@ -23,6 +25,42 @@ namespace sg = simgrid::s4u;
 
 // SimGrid counts whole bytes; flows of a few bytes per ring need finer grains.
 constexpr double kGrain = 1024.0;
+
+// What SimGrid does when Ctrl-C is pressed or memory is violated is not for us.
+class OwnSignals {
+ public:
+  OwnSignals() {
+    for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], nullptr, &before_[i]);
+  }
+  ~OwnSignals() {
+    for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  OwnSignals(const OwnSignals&) = delete;
+  OwnSignals& operator=(const OwnSignals&) = delete;
+
+ private:
+  static constexpr std::array kSignals = {SIGINT, SIGSEGV, SIGBUS};
+  std::array<struct sigaction, kSignals.size()> before_{};
+};
+
+// The one engine of this process, or of the one it was forked from. It lives as long as the process, and nothing of it is
+// taken down at the end: SimGrid's static destructors do not like either.
+sg::Engine& engine_of_process() {
+  static sg::Engine* const engine = [] {
+    const OwnSignals signals;
+    xbt_log_control_set("root.thres:critical");
+    static int argc = 2;
+    static char name[] = "rehearse";
+    static char leave[] = "--cfg=debug/clean-atexit:no";
+    static char* argv[] = {name, leave, nullptr};
+    auto* made = new sg::Engine(&argc, argv);  // NOLINT: owned by SimGrid
+    sg::Engine::set_config("network/model:CM02");
+    sg::Engine::set_config("network/TCP-gamma:0");
+    sg::Engine::set_config("network/crosstraffic:0");
+    return made;
+  }();
+  return *engine;
+}
 
 class SimGridFabric final : public Fabric {
  public:
@@ -52,15 +90,7 @@ class SimGridFabric final : public Fabric {
   }
 
   void build(const std::vector<Constraint>& constraints, const std::vector<FoldedRoute>& routes) {
-    xbt_log_control_set("root.thres:critical");
-    // Lives as long as the process: SimGrid's static destructors do not like it otherwise.
-    static int argc = 1;
-    static char name[] = "rehearse";
-    static char* argv[] = {name, nullptr};
-    engine_ = new sg::Engine(&argc, argv);  // NOLINT: owned by SimGrid
-    sg::Engine::set_config("network/model:CM02");
-    sg::Engine::set_config("network/TCP-gamma:0");
-    sg::Engine::set_config("network/crosstraffic:0");
+    engine_ = &engine_of_process();
     sg::NetZone* root = sg::create_full_zone("root");
     routes_ = &routes;
     links_.reserve(constraints.size());
@@ -251,6 +281,8 @@ class SimGridFabric final : public Fabric {
 };
 
 }  // namespace
+
+void start_simgrid() { (void)engine_of_process(); }
 
 std::unique_ptr<Fabric> make_simgrid_fabric(std::vector<BytesPerSec> capacities) {
   return std::make_unique<SimGridFabric>(std::move(capacities));

@@ -20,6 +20,9 @@ from selenium.webdriver.common.keys import Keys  # noqa: E402
 PROGRAM = str(Path(sys.argv.pop(1)).resolve())
 SHOTS = sys.argv.pop(1)
 TIMELINE = "rehearse.pictures['timeline-0']"
+CUT_OFF = """return [...document.querySelectorAll('svg text')].filter((word) => {
+  const own = word.getBoundingClientRect(), frame = word.ownerSVGElement.getBoundingClientRect();
+  return own.width > 0 && (own.right > frame.right + 1 || own.left < frame.left - 1); }).map((word) => word.textContent)"""
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">' \" & \u202e"
 
 
@@ -162,6 +165,11 @@ class Reports(unittest.TestCase):
         self.browser.shot("hang-light")
         self.browser.look(dark=True)
         self.browser.shot("hang-dark")
+        # On a phone no word of a picture is cut off.
+        self.browser.size(390, 844)
+        self.open(page)
+        self.assertEqual(self.browser.run(CUT_OFF), [])
+        self.browser.shot("hang-phone")
         self.quiet()
 
     def test_a_thousand_ranks_fit_into_3_megabytes_and_stay_quick(self):
