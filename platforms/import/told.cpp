@@ -153,9 +153,11 @@ Result<pb::Node> told_topology(const pb::Node& node, const ImportText& file, Fin
   RH_TRY(const std::vector<NodeDraft> drafts, read_topology(xml, findings));
   for (const NodeDraft& draft : drafts) {
     GpuDrafts gpus = by_bus_id(node, draft);
-    if (gpus.empty() && drafts.size() == 1) {
-      gpus = by_order(node, draft);
-      if (!gpus.empty()) {
+    const bool all_known =
+        !gpus.empty() && std::find(gpus.begin(), gpus.end(), nullptr) == gpus.end();
+    if (!all_known && drafts.size() == 1) {
+      if (GpuDrafts in_order = by_order(node, draft); !in_order.empty()) {
+        gpus = std::move(in_order);
         findings.add("nccl-file", Severity::kInfo, file.name,
                      "it does not know all bus ids of the platform; its GPUs are taken in order");
       }

@@ -51,8 +51,7 @@ inline sim::Scenario job16_with_clone() {
 
 // A change is path=value or YAML of a patch.
 inline Result<void> change(sim::Scenario& scenario, const std::string& text) {
-  const bool assignment =
-      text.find('=') != std::string::npos && text.find(": ") == std::string::npos;
+  const bool assignment = text.find('=') < text.find(": ");
   auto patch = assignment ? sim::parse_assignment(text) : sim::parse_patch(text, "test");
   if (!patch) return tl::unexpected(patch.error());
   return sim::apply(scenario, *patch);

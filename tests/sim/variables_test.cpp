@@ -177,7 +177,7 @@ const std::vector<Case>& cases() {
        .nodes = 4,
        .beside = {{"NCCL_COLLNET_ENABLE", "1", {}}}},
       {.name = "NCCL_SHM_DISABLE", .value = "1", .machine = "rtx4090-8", .nodes = 1},
-      {.name = "NCCL_CROSS_NIC", .value = "1"},
+      {.name = "NCCL_CROSS_NIC", .value = "1", .beside = {kRing}},
       {.name = "NCCL_PXN_DISABLE", .value = "1", .collective = "alltoall"},
       {.name = "NCCL_P2P_PXN_LEVEL", .value = "0", .collective = "alltoall"},
       {.name = "NCCL_PXN_C2C", .value = "0", .machine = "gh200-quad", .collective = "alltoall"},

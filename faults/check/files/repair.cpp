@@ -3,9 +3,9 @@
 #include <charconv>
 #include <optional>
 
+#include "base/environment.hpp"
 #include "faults/check/check.hpp"
 #include "faults/check/files/collect.hpp"
-#include "base/environment.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -51,34 +51,39 @@ std::vector<std::string> repaired_files(std::span<const ClusterFile> files,
     const auto fix = variable_fix(path, value);
     if (!fix) continue;
     const auto node = fix->node ? fix->node : fix->rank ? node_of_rank(*fix->rank) : std::nullopt;
-    const auto holds_for = [&](const FileRole& role) {
-      return role.nodes.empty() || !node ||
-             std::find(role.nodes.begin(), role.nodes.end(), *node) != role.nodes.end();
+    const auto holds_for = [&](const FileRole& role, uint32_t n) {
+      return role.nodes.empty() ||
+             std::find(role.nodes.begin(), role.nodes.end(), n) != role.nodes.end();
     };
-    bool written = false;
+    std::vector<bool> edited(files.size(), false);
     const auto edit = [&](size_t i) {
+      if (edited[i]) return;
+      edited[i] = true;
       const bool script = collected.roles[i].kind == FileKind::kLaunchScript;
       std::string next = with_variable(texts[i], fix->name, fix->value, script);
       changed[i] = changed[i] || next != texts[i];
       texts[i] = std::move(next);
-      written = true;
     };
-    // Where the variable is assigned now; else, to set it, the first file that holds for the rank.
-    for (size_t i = 0; i < files.size(); ++i) {
-      const FileKind kind = collected.roles[i].kind;
-      if ((kind != FileKind::kEnvironment && kind != FileKind::kLaunchScript) ||
-          !holds_for(collected.roles[i]))
-        continue;
+    const auto assigns = [&](size_t i) {
       const auto lines = read_environment(texts[i]);
-      if (std::any_of(lines.begin(), lines.end(),
-                      [&](const VariableLine& line) { return line.name == fix->name; }))
-        edit(i);
-    }
-    for (size_t i = 0; i < files.size() && !written && !fix->value.empty(); ++i) {
-      const FileKind kind = collected.roles[i].kind;
-      if ((kind == FileKind::kEnvironment || kind == FileKind::kLaunchScript) &&
-          holds_for(collected.roles[i]))
-        edit(i);
+      return std::any_of(lines.begin(), lines.end(),
+                         [&](const VariableLine& line) { return line.name == fix->name; });
+    };
+    // On each node: where the variable is assigned now; else, to set it, the first file that holds for the node.
+    const int nodes = std::max(1, collected.document.platform().nodes_size());
+    for (uint32_t n = 0; n < static_cast<uint32_t>(nodes); ++n) {
+      if (node && *node != n) continue;
+      std::vector<size_t> settable, assigned;
+      for (size_t i = 0; i < files.size(); ++i) {
+        const FileKind kind = collected.roles[i].kind;
+        if ((kind != FileKind::kEnvironment && kind != FileKind::kLaunchScript) ||
+            !holds_for(collected.roles[i], n))
+          continue;
+        settable.push_back(i);
+        if (edited[i] || assigns(i)) assigned.push_back(i);
+      }
+      for (size_t i : assigned) edit(i);
+      if (assigned.empty() && !settable.empty() && !fix->value.empty()) edit(settable.front());
     }
   }
   for (size_t i = 0; i < texts.size(); ++i) {
