@@ -15,7 +15,7 @@ using platforms::GpuRef;
 using traces::Transfer;
 using traces::Way;
 
-constexpr Bytes kSmall = 64 * 1024;  // over before anybody notices
+constexpr Bytes kSmall = Bytes{64} * 1024;  // over before anybody notices
 constexpr Nanos kCopyStart = 1000;  // of a copy engine: a typical figure, part of the recorded time
 constexpr uint32_t kStaged = 3;  // crossings of host memory: DMA, and the driver's load and store
 // Caps are rounded up to so many steps per doubling, and what that would save is waited for first: copies of much the

@@ -112,6 +112,7 @@ std::vector<size_t> ranked(const std::map<size_t, Row>& rows, const Goal& goal) 
   }
   std::ranges::sort(order);
   std::vector<size_t> out;
+  out.reserve(order.size());
   for (const auto& [_, point] : order) out.push_back(point);
   return out;
 }

@@ -112,7 +112,7 @@ Result<StudyAxis> assigned(const pb::Axis& axis, const std::string& where) {
     if (written) {
       one.written.emplace_back(path, value);
     } else {
-      one.edits.emplace_back("set", path + "=" + value);
+      one.edits.emplace_back("set", fmt::format("{}={}", path, value));
     }
     out.values.push_back(std::move(one));
   }

@@ -63,6 +63,7 @@ class Search {
     const auto taken = [&](size_t p) { return costs_.contains(p) || chosen.contains(p); };
     for (size_t i = 0; i < count; ++i) {
       std::vector<uint32_t> at;
+      at.reserve(columns.size());
       for (const auto& column : columns) at.push_back(column[i]);
       const auto it = where_.find(at);
       size_t point = it == where_.end() ? random_.below(plan_.points.size()) : it->second;
@@ -111,9 +112,9 @@ class Search {
     });
   }
 
-  std::vector<size_t> neighbours(size_t point) const {
+  [[nodiscard]] std::vector<size_t> neighbours(size_t point) const {
     std::vector<size_t> out;
-    const auto consider = [&](std::vector<uint32_t> at) {
+    const auto consider = [&](const std::vector<uint32_t>& at) {
       const auto it = where_.find(at);
       if (it != where_.end() && !costs_.contains(it->second)) out.push_back(it->second);
     };

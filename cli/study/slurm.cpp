@@ -18,8 +18,6 @@
 #include "base/atomic_file.hpp"
 #include "base/text.hpp"
 
-extern char** environ;
-
 namespace rehearse::cli {
 namespace {
 
@@ -39,6 +37,7 @@ Result<std::string> output_of(const std::vector<std::string>& words) {
     return fail(Code::kIo, std::string("cannot make a pipe: ") + std::strerror(errno));
   }
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;

@@ -122,6 +122,7 @@ std::vector<std::pair<uint64_t, std::string>> reasons_of(const std::map<size_t, 
     if (!(row.*reason).empty()) ++counts[row.*reason];
   }
   std::vector<std::pair<uint64_t, std::string>> out;
+  out.reserve(counts.size());
   for (const auto& [text, count] : counts) out.emplace_back(count, text);
   std::ranges::stable_sort(out, std::greater<>(), [](const auto& item) { return item.first; });
   return out;

@@ -19,12 +19,14 @@ constexpr double kNoise = 1e-4;  // keeps the factors positive where points are 
 // Costs as ranks with mean 0 and variance 1; equal costs have the same rank.
 std::vector<double> standard_ranks(const std::vector<KnownPoint>& known) {
   std::vector<double> costs;
+  costs.reserve(known.size());
   for (const KnownPoint& one : known) {
     costs.push_back(one.cost.value_or(std::numeric_limits<double>::infinity()));
   }
   std::vector<double> sorted = costs;
   std::ranges::sort(sorted);
   std::vector<double> ranks;
+  ranks.reserve(costs.size());
   for (const double cost : costs) {
     ranks.push_back(static_cast<double>(std::ranges::lower_bound(sorted, cost) - sorted.begin()));
   }
@@ -51,7 +53,8 @@ class Process {
       const size_t size = axis.values.size();
       std::vector<double> table;
       for (size_t i = 0; i < size * size; ++i) {
-        const auto x = static_cast<double>(i / size), y = static_cast<double>(i % size);
+        const size_t row = i / size, column = i % size;
+        const auto x = static_cast<double>(row), y = static_cast<double>(column);
         const double apart = size > 1 ? (x - y) / static_cast<double>(size - 1) : 0;
         table.push_back(axis.ordered ? std::exp(-0.5 * apart * apart) : x == y ? 1 : kAlike);
       }
@@ -109,6 +112,7 @@ class Process {
 std::vector<size_t> most_promising(const Plan& plan, const std::vector<KnownPoint>& known,
                                    const std::vector<size_t>& candidates, size_t count) {
   std::vector<size_t> places;
+  places.reserve(known.size() + candidates.size());
   for (const KnownPoint& one : known) places.push_back(one.point);
   places.insert(places.end(), candidates.begin(), candidates.end());
   const std::vector<double> ranks = standard_ranks(known);

@@ -145,7 +145,7 @@ FactMap meeting_of(const Facts& facts, size_t rank) {
 }
 
 // One rank's TF_CONFIG, as far as it can be read.
-struct Cluster {
+struct Cluster {  // NOLINT(bugprone-exception-escape): moving a json does not throw
   bool valid = false;
   json tasks;  // "cluster"
   std::string type;

@@ -79,7 +79,7 @@ class Building {
   }
 
  private:
-  Result<void> unknown_sheet(const std::string& id) const {
+  [[nodiscard]] Result<void> unknown_sheet(const std::string& id) const {
     return fail(Code::kMissingInput,
                 fmt::format("there is no GPU {} in the catalogue", in_quotes(id)), file_.name,
                 "platforms/catalogue/gpus lists the data sheets");

@@ -119,7 +119,7 @@ class Table {
     if (columns_.size() > kMaxColumns) columns_.clear();
   }
 
-  Result<SmiCell> cell(const std::string& text, const std::string& place) const {
+  [[nodiscard]] Result<SmiCell> cell(const std::string& text, const std::string& place) const {
     if (text == "X") return SmiCell{SmiWay::kSelf, 0};
     if (text.starts_with("NV")) {
       uint32_t links = 0;
@@ -139,7 +139,7 @@ class Table {
 
   // What stands behind the cells: the processors, then the NUMA domain. Either may be empty, which
   // only tabs can show.
-  int numa_of(std::string_view rest) const {
+  [[nodiscard]] int numa_of(std::string_view rest) const {
     if (!has_numa_) return -1;
     std::vector<std::string> cells;
     if (rest.find('\t') != std::string_view::npos) {

@@ -125,7 +125,7 @@ class Completion {
     return {};
   }
 
-  Seen facts(const NodeDraft& draft) const {
+  [[nodiscard]] Seen facts(const NodeDraft& draft) const {
     Seen seen;
     seen.gpus = static_cast<uint32_t>(draft.gpus.size());
     const GpuDraft& gpu = draft.gpus.front();

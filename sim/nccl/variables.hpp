@@ -39,7 +39,7 @@ struct Variable {
   bool per_node = false;
   Form form = Form::kNumber;
   // Default of a number, where it is one for all machines and versions; "": it is not.
-  std::string_view usual = "";
+  std::string_view usual{};
 };
 
 [[nodiscard]] std::span<const Variable> nccl_variables();

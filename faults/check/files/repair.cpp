@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 #include <optional>
 
 #include "base/environment.hpp"
@@ -34,6 +35,21 @@ std::optional<VariableFix> variable_fix(const std::string& path, const std::stri
                      selected_number(path, "[node=")};
 }
 
+// Nodes whose files a fix goes into.
+std::vector<uint32_t> nodes_of(const VariableFix& fix, const pb::Scenario& document) {
+  if (fix.node) return {*fix.node};
+  std::vector<uint32_t> out;
+  if (fix.rank) {
+    for (const pb::RankLaunch& each : document.launch().ranks()) {
+      if (each.rank() == *fix.rank) out.push_back(each.node());
+    }
+    return out;
+  }
+  out.resize(static_cast<size_t>(std::max(1, document.platform().nodes_size())));
+  std::iota(out.begin(), out.end(), 0u);
+  return out;
+}
+
 }  // namespace
 
 std::vector<std::string> repaired_files(std::span<const ClusterFile> files,
@@ -41,16 +57,9 @@ std::vector<std::string> repaired_files(std::span<const ClusterFile> files,
   std::vector<std::string> texts;
   for (const ClusterFile& file : files) texts.push_back(file.text);
   std::vector<bool> changed(files.size(), false);
-  const auto node_of_rank = [&](uint32_t rank) -> std::optional<uint32_t> {
-    for (const pb::RankLaunch& each : collected.document.launch().ranks()) {
-      if (each.rank() == rank) return each.node();
-    }
-    return std::nullopt;
-  };
   for (const auto& [path, value] : fixes_in(report)) {
     const auto fix = variable_fix(path, value);
     if (!fix) continue;
-    const auto node = fix->node ? fix->node : fix->rank ? node_of_rank(*fix->rank) : std::nullopt;
     const auto holds_for = [&](const FileRole& role, uint32_t n) {
       return role.nodes.empty() ||
              std::find(role.nodes.begin(), role.nodes.end(), n) != role.nodes.end();
@@ -70,9 +79,7 @@ std::vector<std::string> repaired_files(std::span<const ClusterFile> files,
                          [&](const VariableLine& line) { return line.name == fix->name; });
     };
     // On each node: where the variable is assigned now; else, to set it, the first file that holds for the node.
-    const int nodes = std::max(1, collected.document.platform().nodes_size());
-    for (uint32_t n = 0; n < static_cast<uint32_t>(nodes); ++n) {
-      if (node && *node != n) continue;
+    for (const uint32_t n : nodes_of(*fix, collected.document)) {
       std::vector<size_t> settable, assigned;
       for (size_t i = 0; i < files.size(); ++i) {
         const FileKind kind = collected.roles[i].kind;
