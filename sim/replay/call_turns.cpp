@@ -83,7 +83,7 @@ void Evaluator::arrive_rooted(size_t r, uint32_t id, const traces::Call& call) {
   RootedCall& rooted = at->second;
   const uint32_t member = member_of(r, id);
   rooted.arrive(member);
-  const std::vector<uint32_t> hops = rooted.take_startable();
+  const RootedCall::Hops hops = rooted.take_startable();
   const Nanos start = now() + shape.latency;
   if (rooted.is_everything(hops) && !options_.messages) {
     fabric_.timer(start, tag_of(Tag::kWhole, 0, id));
@@ -162,12 +162,12 @@ void Evaluator::leave(MeetingCall who, uint32_t id, Nanos at) {
   const OpId op = who.op;
   if (out_.arrival[r][who.call] < 0 || out_.end[r][op] >= 0 || lanes_[r].stopped()) return;
   RankState& state = states_[r];
-  lanes_[r].leave(op, at);
+  const uint32_t lane = lanes_[r].leave(op, at);
   --state.calls_left;
   --state.open;
   const uint32_t communicator = out_.meetings[id].communicator;
   state.in.erase(std::find(state.in.begin(), state.in.end(), communicator));
-  if (rank.on_gpu(lanes_[r].lane_of(op)) && --state.resident == 0 && state.rated) {
+  if (rank.on_gpu(lane) && --state.resident == 0 && state.rated) {
     lanes_[r].set_rate(at, {lanes_[r].rate().speed, false});
   }
   if (++out_.meetings[id].left == out_.meetings[id].expected) end_meeting(id, at);

@@ -54,6 +54,9 @@ class Arranger {
         }
       }
     }
+    size_t meetings = 0;
+    for (const auto& known : sequences) meetings += known.size();
+    out_.meetings.reserve(meetings);
     std::vector<uint32_t> first(sequences.size(), 0);
     for (size_t c = 0; c < sequences.size(); ++c) {
       first[c] = static_cast<uint32_t>(out_.meetings.size());
@@ -92,9 +95,13 @@ class Arranger {
       return a.key() != b.key() ? a.key() < b.key()
                                 : std::tie(a.rank, a.call) < std::tie(b.rank, b.call);
     });
+    const auto begins = [&](size_t i) { return i == 0 || all[i - 1].key() != all[i].key(); };
+    size_t meetings = out_.meetings.size();
+    for (size_t i = 0; i < all.size(); ++i) meetings += begins(i) ? 1 : 0;
+    out_.meetings.reserve(meetings);
     for (size_t i = 0; i < all.size(); ++i) {
       const Pair& pair = all[i];
-      if (i == 0 || all[i - 1].key() != pair.key()) {
+      if (begins(i)) {
         const auto& members = program_.communicators[pair.communicator].members;
         const auto present = [&](uint32_t member) {
           return member < members.size() && program_.find(members[member]) >= 0;

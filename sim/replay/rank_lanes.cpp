@@ -221,14 +221,16 @@ void RankLanes::enter(const AtCall& call) {
   std::erase_if(at_call_, [l = call.lane](const AtCall& at) { return at.lane == l; });
 }
 
-void RankLanes::leave(OpId op, Nanos when) {
-  Lane& lane = lanes_[lane_of(op)];
+uint32_t RankLanes::leave(OpId op, Nanos when) {
+  const uint32_t l = lane_of(op);
+  Lane& lane = lanes_[l];
   end_[op] = when;
   lane.free = std::max(lane.free, when);
-  if (--lane.open > 0) return;
+  if (--lane.open > 0) return l;
   while (lane.cursor < lane.last && end_[lane.cursor] >= 0) ++lane.cursor;
   if (op == lane.stop) find_stop(lane);
   lane.state = State::kRunnable;
+  return l;
 }
 
 Nanos RankLanes::next_wake(Nanos now) const {

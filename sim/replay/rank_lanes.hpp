@@ -49,8 +49,8 @@ class RankLanes {
   // Lanes at a call, in order of lanes; those whose call is entered are told by enter().
   [[nodiscard]] const std::vector<AtCall>& at_call() const { return at_call_; }
   void enter(const AtCall& call);
-  // One operation of an entered call ended.
-  void leave(OpId op, Nanos when);
+  // One operation of an entered call ended. Its lane.
+  uint32_t leave(OpId op, Nanos when);
 
   // The earliest time at which advance() can go further by itself; -1: never.
   [[nodiscard]] Nanos next_wake(Nanos now) const;

@@ -90,9 +90,8 @@ bool Evaluator::enter_one(size_t r) {
   RankState& state = states_[r];
   for (const RankLanes::AtCall& found : lanes_[r].at_call()) {
     const RankLanes::AtCall at = found;
-    if (at.when > present(r) && (state.rated || !all_together(r, at))) continue;
+    if (at.when > kEndOfTime || (state.rated && at.when > present(r))) continue;
     if (at.when > now() && !all_together(r, at)) continue;
-    if (at.when > kEndOfTime) continue;
     lanes_[r].enter(at);
     state.open += at.past - at.first;
     if (rank.call[at.first] == traces::kNoCall) {

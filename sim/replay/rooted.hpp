@@ -15,6 +15,7 @@
 // first slots of it before.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <vector>
 
@@ -22,30 +23,42 @@
 
 namespace rehearse::sim {
 
+// In as much memory as its own members and messages take, however large the communicator; a pair's without the heap.
 class RootedCall {
  public:
+  using Hops = boost::container::small_vector<uint32_t, 2>;
+
   // `shape` must outlive this. Members in `absent` are not part of the program: taken to be there.
   RootedCall(const DeclaredShape& shape, traces::Collective collective,
              const std::vector<bool>& absent);
 
   void arrive(uint32_t member);
   // Messages that may start now and have not yet; they count as started from here on.
-  [[nodiscard]] std::vector<uint32_t> take_startable();
-  [[nodiscard]] bool is_everything(const std::vector<uint32_t>& hops) const {
-    return hops.size() == hop_done_.size();
-  }
+  [[nodiscard]] Hops take_startable();
+  [[nodiscard]] bool is_everything(const Hops& hops) const { return hops.size() == hops_.size(); }
   void hop_ended(uint32_t hop);
   void all_hops_ended();
-  // Has the member come, and has all it takes part in been done?
+  // Has all that the member takes part in been done, and has it come?
   [[nodiscard]] bool may_leave(uint32_t member) const;
 
  private:
+  // A member that sends or receives.
+  struct Seat {
+    uint32_t member = 0;
+    uint32_t position = 0;   // chain
+    uint32_t open_hops = 0;  // star
+    bool here = false;
+  };
+  struct Hop {
+    bool started = false, done = false;
+  };
+  // Past the last: it neither sends nor receives.
+  [[nodiscard]] size_t seat_of(uint32_t member) const;
+
   const DeclaredShape& shape_;
   bool chain_;
-  std::vector<bool> here_;           // by member
-  std::vector<uint32_t> position_;   // chain: by member
-  std::vector<uint32_t> open_hops_;  // star: by member
-  std::vector<bool> hop_started_, hop_done_;
+  boost::container::small_vector<Seat, 2> seats_;  // by member
+  boost::container::small_vector<Hop, 2> hops_;
   uint32_t prefix_ = 0;       // chain: positions from the first on that have come
   uint32_t started_ = 0;      // chain: hops from the first on
   uint32_t done_prefix_ = 0;  // chain: hops from the first on that are done
