@@ -80,10 +80,13 @@ Result<faults::FaultCatalogue> fault_catalogue(const Arguments& arguments) {
   return faults::FaultCatalogue::load_shipped(folders);
 }
 
-Result<void> apply_edit(sim::Scenario& scenario, const std::string& option,
-                        const std::string& value, const faults::FaultCatalogue& catalogue) {
+Result<sim::Scenario> with_edit(sim::Scenario scenario, const std::string& option,
+                                const std::string& value, const faults::FaultCatalogue& catalogue) {
   RH_TRY(const auto patches, patches_of(option, value, scenario, catalogue));
-  return apply_all(scenario, patches);
+  for (const pb::Patch& patch : patches) {
+    RH_TRY(scenario, sim::applied(std::move(scenario), patch));
+  }
+  return scenario;
 }
 
 Result<Edited> load_edited(Context& context, const std::string& what) {

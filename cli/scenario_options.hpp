@@ -18,10 +18,10 @@ void add_scenario_options(boost::program_options::options_description& options);
 // The shipped faults and those in the folders of --catalogue.
 [[nodiscard]] Result<faults::FaultCatalogue> fault_catalogue(const Arguments& arguments);
 
-// Applies one change as the command line writes it: option "set", "fault" or "patch" and its value.
-[[nodiscard]] Result<void> apply_edit(sim::Scenario& scenario, const std::string& option,
-                                      const std::string& value,
-                                      const faults::FaultCatalogue& catalogue);
+// With one change as the command line writes it: option "set", "fault" or "patch" and its value.
+[[nodiscard]] Result<sim::Scenario> with_edit(sim::Scenario scenario, const std::string& option,
+                                              const std::string& value,
+                                              const faults::FaultCatalogue& catalogue);
 
 // A scenario as it is, and with what the command line changes in it.
 struct Edited {

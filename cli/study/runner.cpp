@@ -73,16 +73,20 @@ Result<pb::Band> Runner::drawn(const sim::Scenario& base, const sim::Scenario& s
   return validation::step_time_band(base, scenario, drawing, silent);
 }
 
+Result<sim::Scenario> Runner::edited(sim::Scenario scenario, const std::vector<Edit>& edits) const {
+  for (const auto& [option, value] : edits) {
+    RH_TRY(scenario, with_edit(std::move(scenario), option, value, catalogue_));
+  }
+  return scenario;
+}
+
 Result<Row> Runner::simulated(Base& base, const std::vector<Edit>& edits) const {
   SilentReporter silent;
   std::optional<sim::Scenario> unchanged;
   if (sampling_.draws > 0) unchanged = base.scenario;
-  sim::Scenario& scenario = base.scenario;
-  for (const auto& [option, value] : edits) {
-    if (auto done = apply_edit(scenario, option, value, catalogue_); !done) {
-      return tl::unexpected(std::move(done).error());
-    }
-  }
+  // In its place, and not given back: to free what the parent made would copy it first.
+  RH_TRY(base.scenario, edited(std::move(base.scenario), edits));
+  const sim::Scenario& scenario = base.scenario;
   // Draws first: they fork from a process that has simulated nothing yet.
   std::optional<Result<pb::Band>> band;
   if (unchanged) band = drawn(*unchanged, scenario);
@@ -149,7 +153,7 @@ Result<void> Runner::compute(Base& base, const std::vector<Task>& tasks,
 }
 
 // What children would each do again for themselves.
-void Runner::get_ready(Base& base) {
+void Runner::get_ready(Base& base, const Task& task) {
   sim::prepare(base.scenario);
   // A base that cannot be simulated leaves points without comparison; each tells what is wrong.
   SilentReporter silent;
@@ -158,6 +162,7 @@ void Runner::get_ready(Base& base) {
   pb::Outcome outcome = base.unchanged;
   faults::observe(base.scenario, *rules_, nullptr, outcome);
   (void)row_json(row_of(outcome)).dump();
+  (void)edited(base.scenario, plan_.edits(task.points.front()));
 }
 
 Result<std::map<size_t, Row>> Runner::run(std::span<const size_t> points) {
@@ -180,7 +185,7 @@ Result<std::map<size_t, Row>> Runner::run(std::span<const size_t> points) {
         tasks.push_back({id, {point}});
       }
     }
-    if (!tasks.empty() && base->scenario.prepared == nullptr) get_ready(*base);
+    if (!tasks.empty() && base->scenario.prepared == nullptr) get_ready(*base, tasks.front());
     if (auto done = compute(*base, tasks, rows); !done) {
       return tl::unexpected(std::move(done).error());
     }

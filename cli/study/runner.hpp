@@ -66,11 +66,13 @@ class Runner {
 
   [[nodiscard]] Groups grouped(std::span<const size_t> points) const;
   [[nodiscard]] Result<std::shared_ptr<Base>> load(const sim::Assignments& written);
-  void get_ready(Base& base);
+  void get_ready(Base& base, const Task& task);
   [[nodiscard]] Result<void> compute(Base& base, const std::vector<Task>& tasks,
                                      std::map<size_t, Row>& rows);
   // In a child: what it changes of the base is its own.
   [[nodiscard]] Result<std::string> work(Base& base, const Task& task) const;
+  [[nodiscard]] Result<sim::Scenario> edited(sim::Scenario scenario,
+                                             const std::vector<Edit>& edits) const;
   [[nodiscard]] Result<Row> simulated(Base& base, const std::vector<Edit>& edits) const;
   [[nodiscard]] Result<pb::Band> drawn(const sim::Scenario& base,
                                        const sim::Scenario& scenario) const;

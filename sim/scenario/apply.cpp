@@ -77,40 +77,50 @@ void remember(Scenario& scenario, const pb::Patch& patch, const Assignments& ass
 
 }  // namespace
 
-Result<void> apply(Scenario& scenario, const pb::Patch& patch) {
+Result<Scenario> applied(Scenario scenario, const pb::Patch& patch) {
   const Transform* transform = transform_of(patch);
   if (auto given = check_required(patch, transform == nullptr ? "" : std::string(transform->name));
       !given) {
-    return given;
+    return tl::unexpected(std::move(given).error());
   }
   const bool timed = is_timed(patch) || (transform != nullptr && transform->interval &&
                                          transform->acts_on == ActsOn::kRun);
+  pb::Scenario before;
   if (timed) {
-    if (auto good = check_interval(patch); !good) return good;
+    if (auto good = check_interval(patch); !good) return tl::unexpected(std::move(good).error());
+    before = scenario.document;
   }
-  // All or nothing: a patch that fails half-way leaves the scenario as it was.
-  Scenario edited = scenario;
   const Assignments assignments = sorted_assignments(patch);
   for (const auto& [path, value] : assignments) {
-    if (auto open = check_path(edited.document, path, value, edited.findings); !open) return open;
-    RH_TRY(int fields, set_path(edited.document, path, value));
+    if (auto open = check_path(scenario.document, path, value, scenario.findings); !open) {
+      return tl::unexpected(std::move(open).error());
+    }
+    RH_TRY(int fields, set_path(scenario.document, path, value));
     (void)fields;
   }
-  if (auto seated = check_seats(edited.document, "patch"); !seated) return seated;
+  if (auto seated = check_seats(scenario.document, "patch"); !seated) {
+    return tl::unexpected(std::move(seated).error());
+  }
   if (timed) {
     // Its assignments have been tried here; the run makes them when their time comes.
-    edited.document = scenario.document;
-    edited.timed.push_back(patch);
+    scenario.document = std::move(before);
+    scenario.timed.push_back(patch);
   } else {
-    edited.assigned.insert(edited.assigned.end(), assignments.begin(), assignments.end());
+    scenario.assigned.insert(scenario.assigned.end(), assignments.begin(), assignments.end());
     if (transform != nullptr && transform->apply != nullptr) {
-      if (auto done = transform->apply(edited, patch); !done) return done;
+      if (auto done = transform->apply(scenario, patch); !done) {
+        return tl::unexpected(std::move(done).error());
+      }
     } else if (transform != nullptr) {
-      edited.transforms.push_back(patch);
+      scenario.transforms.push_back(patch);
     }
   }
-  remember(edited, patch, assignments);
-  scenario = std::move(edited);
+  remember(scenario, patch, assignments);
+  return scenario;
+}
+
+Result<void> apply(Scenario& scenario, const pb::Patch& patch) {
+  RH_TRY(scenario, applied(scenario, patch));
   return {};
 }
 

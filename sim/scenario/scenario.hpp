@@ -77,8 +77,11 @@ using Assignments = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] Result<Scenario> scenario_of(std::shared_ptr<const traces::Trace> trace,
                                            const std::string& where);
 
-// Applies one patch: assignments edit the document at once, transforms are remembered for the replay.
+// Applies one patch: assignments edit the document at once, transforms are remembered for the replay. All or nothing: a
+// patch that fails half-way leaves the scenario as it was.
 [[nodiscard]] Result<void> apply(Scenario& scenario, const pb::Patch& patch);
+// The same for who needs the scenario in no other state: nothing is copied.
+[[nodiscard]] Result<Scenario> applied(Scenario scenario, const pb::Patch& patch);
 
 // `path=value` as a patch, and YAML text (`slow-rank: {rank: 6, slowdown: 2.0}`) as one.
 [[nodiscard]] Result<pb::Patch> parse_assignment(std::string_view text);
