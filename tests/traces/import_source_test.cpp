@@ -80,6 +80,13 @@ TEST_CASE("a gzip file of several members is read as one", "[import][source]") {
   CHECK(garbage.error().code == Code::kBadInput);
 }
 
+TEST_CASE("a zstd file of several frames, some to be skipped, is read as one", "[import][source]") {
+  const std::string a = text_of(400'000), b = text_of(10);
+  const std::string skipped("\x5f\x2a\x4d\x18\x04\x00\x00\x00text", 12);
+  CHECK(read_all(samples::zstd(a) + samples::zstd(b)).value() == a + b);
+  CHECK(read_all(skipped + samples::zstd(a) + skipped + samples::zstd(b)).value() == a + b);
+}
+
 TEST_CASE("the head can be looked at without consuming it", "[import][source]") {
   const std::string text = text_of(600'000);
   const std::string packed = samples::gzip(text);

@@ -105,6 +105,8 @@ Encoding encoding_of(std::string_view magic) {
   using namespace std::string_view_literals;
   if (magic.starts_with("\x1f\x8b"sv)) return Encoding::kGzip;
   if (magic.starts_with("\x28\xb5\x2f\xfd"sv)) return Encoding::kZstd;
+  // A frame to be skipped, which parallel compressors put first (RFC 8878, 3.1.2).
+  if (magic.ends_with("\x2a\x4d\x18"sv) && (magic[0] & 0xf0) == 0x50) return Encoding::kZstd;
   return Encoding::kPlain;
 }
 
