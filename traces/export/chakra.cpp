@@ -95,7 +95,9 @@ std::string ChakraFile::metadata() const {
                           context_.strings.at(lane.name)));
   }
   attribute(out, 2, "rehearse_lanes", kTextList, lanes);
-  for (const auto& [key, value] : rank_.env) put_bytes(env, 1, key + "=" + value);
+  for (const auto& [key, value] : rank_.env) {
+    put_bytes(env, 1, fmt::format("{}={}", key, value));
+  }
   if (!env.empty()) attribute(out, 2, "rehearse_env", kTextList, env);
   std::vector<uint64_t> steps;
   for (const Step& s : rank_.steps) {
@@ -137,7 +139,8 @@ uint64_t ChakraFile::type_of(uint32_t op) const {
 
 void ChakraFile::call(std::string& out, const Call& call) const {
   const bool p2p = is_point_to_point(call.collective);
-  if (!p2p) attribute(out, 10, "comm_type", kInt64, kCommTypes[static_cast<size_t>(call.collective)]);
+  if (!p2p)
+    attribute(out, 10, "comm_type", kInt64, kCommTypes[static_cast<size_t>(call.collective)]);
   const bool receives = call.collective == Collective::kRecv;
   const Bytes size = receives ? std::max(call.bytes_in, call.bytes_out) : call.bytes_in;
   attribute(out, 10, "comm_size", kInt64, bits(size));
