@@ -344,14 +344,6 @@ TEST_CASE("profiles of before Kineto tell host and GPU by the name of the proces
   CHECK(got->findings.count("event-without-category") == 0);
 }
 
-TEST_CASE("operations written as a begin and an end are said to be lost", "[import][kineto]") {
-  const auto got = import_text(document(
-      std::string(kKernel) +
-      R"js(,{"ph": "B", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1}, {"ph": "E", "pid": 1, "tid": 1, "ts": 3})js"));
-  REQUIRE(got);
-  CHECK(got->findings.count("begin-end-events") == 2);
-}
-
 TEST_CASE("graph launches share their correlation with many kernels", "[import][kineto]") {
   const auto got = import_text(document(
       R"js({"ph": "X", "cat": "cuda_runtime", "name": "cudaGraphLaunch", "pid": 1, "tid": 1, "ts": 1, "dur": 1, "args": {"correlation": 8}},

@@ -16,8 +16,6 @@ namespace {
 
 constexpr size_t kMostLabels = 65536;
 constexpr size_t kNameCache = 8192;
-// Beyond this, a sum of start and duration might overflow.
-
 // At most `bytes` of valid UTF-8, without half a character at the end.
 std::string_view clip(std::string_view text, size_t bytes) {
   if (text.size() <= bytes) return text;
@@ -204,17 +202,14 @@ void Builder::instant(const Event& e, const Element& element) {
   }
   if (e.phase == 'X' && before_kineto(e, element)) return;
   if (e.phase == 'X') {
-    return note("event-without-category", Severity::kDataLoss, element,
-                "events that do not tell what they are, are left out");
+    return note(
+        "event-without-category", Severity::kDataLoss, element,
+        "events without a category (cat) are left out: kernel, cpu_op, cuda_runtime and the like "
+        "tell what an event is");
   }
   if (e.phase == 0) {
     return note("event-without-phase", Severity::kDataLoss, element,
                 "events without ph are left out");
-  }
-  if (e.phase == 'B' || e.phase == 'E') {
-    return note("begin-end-events", Severity::kDataLoss, element,
-                "operations written as a begin and an end are left out; write them as complete "
-                "events (ph X)");
   }
   note("unused-phase", Severity::kInfo, element,
        "only complete events (ph X), memory marks and metadata are used");

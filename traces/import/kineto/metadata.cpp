@@ -3,6 +3,8 @@
 
 #include <simdjson.h>
 
+#include <cmath>
+
 #include "traces/import/kineto/decimal.hpp"
 
 namespace rehearse::traces::kineto {
@@ -26,7 +28,35 @@ std::optional<int64_t> integer(const dom::element& object, const char* key) {
   if (object[key].get_int64().get(value) == simdjson::SUCCESS) return value;
   std::string_view quoted;
   if (object[key].get_string().get(quoted) == simdjson::SUCCESS) return parse_integer(quoted);
+  // Tools that write the file anew make 1.7e+18 of an integer.
+  double number = 0;
+  if (object[key].get_double().get(number) == simdjson::SUCCESS && std::abs(number) < 9e18 &&
+      number == std::floor(number)) {
+    return static_cast<int64_t>(number);
+  }
   return std::nullopt;
+}
+
+// Python writes NaN and Infinity, which are not JSON: null stands for them here.
+std::string without_nan(std::string_view text) {
+  std::string out;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = text.substr(i);
+    const std::string_view word = rest.starts_with("NaN")         ? "NaN"
+                                  : rest.starts_with("Infinity")  ? "Infinity"
+                                  : rest.starts_with("-Infinity") ? "-Infinity"
+                                                                  : "";
+    if (!quoted && !word.empty()) {
+      out += "null";
+      i += word.size() - 1;
+      continue;
+    }
+    if (text[i] == '"') quoted = !quoted;
+    if (text[i] == '\\' && i + 1 < text.size()) out += text[i++];
+    out += text[i];
+  }
+  return out;
 }
 
 std::vector<ProcessGroup> groups_of(const dom::element& info) {
@@ -77,7 +107,8 @@ Metadata parse_metadata(std::string_view members, const std::string& where, Find
   Metadata out;
   dom::parser parser;
   dom::element root;
-  if (parser.parse(members.data(), members.size(), true).get(root) != simdjson::SUCCESS) {
+  if (parser.parse(members.data(), members.size(), true).get(root) != simdjson::SUCCESS &&
+      parser.parse(without_nan(members)).get(root) != simdjson::SUCCESS) {
     findings.add(
         "metadata-unreadable", Severity::kWarning, where,
         "rank, groups and devices are not known; the members around the events are not JSON");

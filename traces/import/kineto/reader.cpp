@@ -7,6 +7,7 @@
 #include "traces/import/kineto/event.hpp"
 #include "traces/import/kineto/kineto.hpp"
 #include "traces/import/kineto/metadata.hpp"
+#include "traces/import/kineto/open_spans.hpp"
 #include "traces/import/rank_of_name.hpp"
 
 namespace rehearse::traces::kineto {
@@ -21,6 +22,13 @@ size_t expected_operations(const Source& source) {
 }
 
 Result<void> ended_early(const JsonStream& stream, Source& source, ReadContext& context) {
+  // Whoever writes an array while it records may leave it open; Chrome reads it.
+  if (stream.bare_array() && stream.between_elements() && stream.count() > 0 && !source.cut()) {
+    context.findings.add(
+        "array-not-closed", Severity::kWarning, stream.where(stream.offset()),
+        "all events are whole; later ones may be missing if the recording was killed");
+    return {};
+  }
   const std::string place = stream.between_elements() ? "between two events" : "inside an event";
   const std::string what =
       fmt::format("the file ends {}: {} events are whole",
@@ -37,6 +45,78 @@ Result<void> ended_early(const JsonStream& stream, Source& source, ReadContext& 
                        what + "; what came later, and the members behind the events, are missing");
   return {};
 }
+
+// Says what most of the events were left out for.
+Error no_operation(uint64_t events, const std::string& file, const Findings& findings) {
+  Error out{Code::kBadInput, fmt::format("none of its {} events is an operation", events), file,
+            "record with activities switched on, and at least one step"};
+  const Finding* most = nullptr;
+  for (const Finding& row : findings.rows()) {
+    if (row.severity == Severity::kDataLoss && (most == nullptr || row.count > most->count)) {
+      most = &row;
+    }
+  }
+  if (most != nullptr) {
+    out.what += fmt::format(" ({} {})", most->count, most->id);
+    out.fix = most->advice;
+  }
+  return out;
+}
+
+// Hands events to the builder; a begin and its end as the one event that they are.
+class Events {
+ public:
+  Events(Builder& builder, ReadContext& context, const JsonStream& stream)
+      : builder_(builder), context_(context), stream_(stream) {}
+
+  void add(const Event& event, const Element& element) {
+    const bool flow = event.category == Category::kFlow;
+    if (event.phase == 'B' && !flow) {
+      if (!spans_.begin(event, element)) {
+        lost("too-many-open", element, "operations inside more than 16 MiB of others are left out");
+      }
+    } else if (event.phase == 'E' && !flow) {
+      end(event, element);
+    } else {
+      builder_.add(event, element);
+    }
+  }
+
+  void finish() {
+    const auto first = spans_.first_open();
+    if (!first) return;
+    context_.findings.add("begin-without-end", Severity::kDataLoss, stream_.where(first->offset),
+                          "operations that begin (ph B) and do not end are left out",
+                          spans_.open());
+  }
+
+ private:
+  void end(const Event& event, const Element& element) {
+    const auto begin = spans_.end(event);
+    if (!begin) {
+      return lost("end-without-begin", element,
+                  "ends (ph E) of operations that did not begin before in the file are left out");
+    }
+    Event whole;
+    if (parser_.parse(begin->element(), whole) != Parsed::kOk) return;  // it was parsed before
+    whole.phase = 'X';
+    whole.has_duration = true;
+    if (whole.start && event.start) {
+      int64_t duration = 0;
+      if (!__builtin_sub_overflow(*event.start, *whole.start, &duration)) whole.duration = duration;
+    }
+    builder_.add(whole, begin->element());
+  }
+  void lost(const char* id, const Element& element, const char* advice) {
+    context_.findings.add(id, Severity::kDataLoss, stream_.where(element.offset), advice);
+  }
+
+  Builder& builder_;
+  ReadContext& context_;
+  const JsonStream& stream_;
+  EventParser parser_;
+  OpenSpans spans_;
+};
 
 }  // namespace
 
@@ -56,6 +136,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   EventParser parser;
   Builder builder(context, source.name());
   builder.reserve(expected_operations(source));
+  Events events(builder, context, stream);
   Element element;
   Event event;
   for (;;) {
@@ -67,7 +148,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
     if (got == JsonStream::Next::kEnd) break;
     switch (parser.parse(element, event)) {
       case Parsed::kOk:
-        builder.add(event, element);
+        events.add(event, element);
         break;
       case Parsed::kNotObject:
         context.findings.add("event-not-an-object", Severity::kDataLoss,
@@ -84,6 +165,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
       context.reporter.progress("events", stream.count(), 0);
     }
   }
+  events.finish();
   if (!stream.saw_array()) {
     return fail(Code::kBadInput, "there is no traceEvents array", source.name(),
                 "export the profile again with export_chrome_trace()");
@@ -96,9 +178,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   FilePart part;
   std::vector<RankPart> ranks = builder.finish(metadata);
   if (ranks.front().trace.ops.size() == 0) {
-    part.unused =
-        Error{Code::kBadInput, fmt::format("none of its {} events is an operation", stream.count()),
-              source.name(), "record with activities switched on, and at least one step"};
+    part.unused = no_operation(stream.count(), source.name(), context.findings);
     return part;
   }
   const auto by_name = rank_of_name(source.name());

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tools other than PyTorch make of the same JSON, and what is left of it after a crash.
+#include <catch2/catch.hpp>
+
+#include "tests/traces/import_samples.hpp"
+
+namespace rehearse::import_chrome_test {
+using namespace rehearse;
+using namespace rehearse::traces;
+using samples::document;
+using samples::find_op;
+using samples::import_text;
+
+namespace {
+
+const std::string kKernel =
+    R"js({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 110.125, "dur": 20, "args": {"device": 0, "stream": 7, "correlation": 77}})js";
+
+std::string begin(const std::string& name, double at, int tid = 1) {
+  return R"({"ph": "B", "cat": "cpu_op", "name": ")" + name + R"(", "pid": 1, "tid": )" +
+         std::to_string(tid) + R"(, "ts": )" + std::to_string(at) + "}";
+}
+std::string end(double at, int tid = 1) {
+  return R"({"ph": "E", "pid": 1, "tid":  )" + std::to_string(tid) + R"( , "ts": )" +
+         std::to_string(at) + "}";
+}
+
+}  // namespace
+
+TEST_CASE("a begin and an end are one operation, innermost first", "[import][kineto]") {
+  const auto got = import_text(document(
+      kKernel + "," + begin("outer", 1) + "," + begin("other thread", 2, 2) + "," +
+      begin("inner", 3) + "," + end(5) + "," + end(6, 2) + "," + end(9.5) +
+      R"js(,{"ph": "B", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 100, "args": {"correlation": 77}})js" +
+      "," + end(104)));
+  REQUIRE(got);
+  const RankTrace& rank = got->trace.ranks.at(0);
+  CHECK(rank.ops.size() == 5);
+  CHECK(rank.ops.duration[find_op(*got, "outer").value()] == 8'500);
+  CHECK(rank.ops.duration[find_op(*got, "inner").value()] == 2'000);
+  CHECK(rank.ops.duration[find_op(*got, "other thread").value()] == 4'000);
+  const size_t launch = find_op(*got, "cudaLaunchKernel").value();
+  CHECK(rank.ops.kind[launch] == OpKind::kLaunch);
+  CHECK(rank.ops.duration[launch] == 4'000);
+  for (const char* id : {"begin-without-end", "end-without-begin", "gpu-work-without-launch"}) {
+    CHECK(got->findings.count(id) == 0);
+  }
+}
+
+TEST_CASE("ends without a begin and begins without an end are counted", "[import][kineto]") {
+  const auto got = import_text(document(kKernel + "," + end(1) + "," + begin("a", 2) + "," +
+                                        begin("b", 3) + "," + begin("c", 4, 9)));
+  REQUIRE(got);
+  CHECK(got->trace.ranks.at(0).ops.size() == 1);
+  CHECK(got->findings.count("end-without-begin") == 1);
+  CHECK(got->findings.count("begin-without-end") == 3);
+}
+
+TEST_CASE("an end before its begin is a negative duration", "[import][kineto]") {
+  const auto got = import_text(document(begin("a", 5) + "," + end(2)));
+  REQUIRE(got);
+  CHECK(got->findings.count("negative-duration") == 1);
+}
+
+TEST_CASE("begins without end take no memory without bound", "[import][kineto]") {
+  std::string events = kKernel;
+  for (int i = 0; i < 40; ++i) events += "," + begin(std::string(1 << 20, 'x'), i);
+  const auto got = import_text(document(events));
+  REQUIRE(got);
+  CHECK(got->findings.count("too-many-open") + got->findings.count("begin-without-end") == 40);
+  CHECK(got->findings.count("begin-without-end") < 17);
+}
+
+TEST_CASE("an array that is not closed is read, one that is cut is not", "[import][kineto]") {
+  for (const std::string tail : {"", ",", ",\n", "\n"}) {
+    const auto got = import_text("[" + kKernel + "," + kKernel + tail);
+    REQUIRE(got);
+    CHECK(got->trace.ranks.at(0).ops.size() == 2);
+    CHECK(got->findings.count("array-not-closed") == 1);
+  }
+  const auto cut = import_text("[" + kKernel + "," + kKernel.substr(0, 40));
+  REQUIRE_FALSE(cut);
+  CHECK(cut.error().fix.find("--allow-truncated") != std::string::npos);
+}
+
+TEST_CASE("numbers that are not JSON do not hide the rank", "[import][kineto]") {
+  const auto got = import_text(
+      R"js({"loss": NaN, "note": "NaN \"Infinity\\", "limits": [-Infinity, Infinity], "distributedInfo": {"rank": 3, "world_size": 4},
+          "traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": NaN, "args": {"x": NaN, "device": 0, "stream": 7}}]})js");
+  REQUIRE(got);
+  CHECK(got->trace.ranks.at(0).rank == 3);
+  CHECK(got->findings.count("event-without-duration") == 1);
+  CHECK(got->findings.count("metadata-unreadable") == 0);
+}
+
+TEST_CASE("a base time with an exponent is a base time", "[import][kineto]") {
+  const auto got = import_text(
+      R"js({"baseTimeNanoseconds": 1.5e18, "distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": [)js" +
+      kKernel + "]}");
+  REQUIRE(got);
+  CHECK(got->trace.ranks.at(0).ops.start[0] == 1'500'000'000'000'110'125);
+}
+
+TEST_CASE("a file without a usable event says what its events lack", "[import][kineto]") {
+  const auto got = import_text(document(
+      R"js({"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 2}, {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "x"}})js"));
+  REQUIRE_FALSE(got);
+  CHECK(got.error().what == "none of its 2 events is an operation (1 event-without-category)");
+  CHECK(got.error().fix.find("cat") != std::string::npos);
+}
+
+}  // namespace rehearse::import_chrome_test
