@@ -105,41 +105,39 @@ struct Prefix {
   size_t begin = 0;  // first byte of the prefix in the line
 };
 
+// "[3]" at the end, with the blank or the start of the line before it.
+bool take_device(Backwards& back, Message& message) {
+  Backwards tried = back;
+  if (!tried.take(']')) return false;
+  const auto number = tried.digits();
+  if (!number || *number > INT32_MAX) return false;
+  const bool minus = tried.take('-');
+  if (!tried.take('[') || (!tried.take(' ') && !tried.rest().empty())) return false;
+  message.device = minus ? -1 : static_cast<int>(*number);
+  back = tried;
+  return true;
+}
+
+// "file.cc:12", since 2.30 "file.cc:12 (function)", or "12.345 function:12" may stand between the device
+// and the level.
+void take_device_and_place(Backwards& back, Message& message) {
+  if (take_device(back, message)) return;
+  Backwards tried = back;
+  tried.parenthesis();
+  const std::string_view place = tried.run(is_place_char);
+  tried.blanks();
+  if (place.find_first_of("./") == std::string_view::npos || !tried.ends_with(']')) return;
+  if (!take_device(tried, message)) return;
+  message.place = place;
+  back = tried;
+}
+
 // The prefix that ends where "NCCL INFO" begins.
 std::optional<Prefix> prefix_before(std::string_view line, size_t mark, Hosts& hosts) {
   Prefix out;
   Backwards back(line.substr(0, mark));
-  const auto take_device = [&] {
-    Backwards tried = back;
-    if (!tried.take(']')) return false;
-    const auto number = tried.digits();
-    if (!number || *number > INT32_MAX) return false;
-    const bool minus = tried.take('-');
-    if (!tried.take('[') || !tried.take(' ')) return false;
-    out.message.device = minus ? -1 : static_cast<int>(*number);
-    back = tried;
-    return true;
-  };
   if (!back.take(' ')) return std::nullopt;
-  bool has_device = take_device();
-  if (!has_device) {
-    // "file.cc:12", since 2.30 "file.cc:12 (function)", or "12.345 function:12" stands between the
-    // device and the level.
-    Backwards tried = back;
-    tried.parenthesis();
-    const std::string_view place = tried.run(is_place_char);
-    tried.blanks();
-    if (place.find_first_of("./") != std::string_view::npos && tried.ends_with(']')) {
-      const Backwards before = back;
-      back = tried;
-      has_device = take_device();
-      if (has_device) {
-        out.message.place = place;
-      } else {
-        back = before;
-      }
-    }
-  }
+  take_device_and_place(back, out.message);
   const auto thread = back.digits();
   if (!thread || !back.take(':')) return std::nullopt;
   const auto pid = back.digits();
@@ -184,6 +182,28 @@ size_t timestamp_length(std::string_view line) {
   return blank == std::string_view::npos || blank > 40 ? 0 : blank + 1;
 }
 
+// What a launcher calls the process whose line it is: the word before the colon, or in the brackets there.
+std::string_view label_in(std::string_view lead) {
+  if (!lead.ends_with(':')) return {};
+  lead.remove_suffix(1);
+  lead = lead.substr(lead.find_last_of(" \t") + 1);
+  const size_t open = lead.rfind('['), close = lead.rfind(']');
+  if (open != std::string_view::npos && close != std::string_view::npos && open < close) {
+    return lead.substr(open + 1, close - open - 1);
+  }
+  return lead.find(':') == std::string_view::npos ? lead : std::string_view();  // "12:00:00:"
+}
+
+// Times, labels and levels of loggers, rather than the beginning of a sentence.
+bool is_lead(std::string_view lead) {
+  constexpr size_t kLongest = 100;
+  if (lead.empty() || lead.ends_with(':') || lead.ends_with(']') || lead.ends_with('|')) {
+    return lead.size() <= kLongest;
+  }
+  return lead.size() <= kLongest &&
+         lead.find_first_not_of("0123456789-/:.,+TZ ") == std::string_view::npos;
+}
+
 // Ray prints a line that came many times once, and says so behind it.
 std::string_view without_repeats(std::string_view text) {
   constexpr std::string_view kRepeated = " [repeated ";
@@ -219,6 +239,24 @@ std::string_view without_launcher_prefix(std::string_view line) {
     if (end != std::string_view::npos && end - tag < 10) return line.substr(end + 2);
   }
   return line;
+}
+
+std::optional<Message> unplaced_message(std::string_view line) {
+  for (size_t at = line.find(kMark); at != std::string_view::npos; at = line.find(kMark, at + 1)) {
+    const auto level = level_of(line.substr(at + kMark.size()));
+    if (!level) continue;
+    Backwards back(line.substr(0, at));
+    if (at > 0 && !back.take(' ') && !back.ends_with(':')) return std::nullopt;
+    Message out;
+    take_device_and_place(back, out);
+    const std::string_view lead = trimmed(back.rest());
+    if (!is_lead(lead)) return std::nullopt;
+    out.level = *level;
+    out.host = label_in(lead);
+    out.text = without_repeats(line.substr(line.find(' ', at + kMark.size()) + 1));
+    return out;
+  }
+  return std::nullopt;
 }
 
 LogLine split_line(std::string_view line, Hosts& hosts) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -40,6 +41,12 @@ using Hosts = std::set<std::string, std::less<>>;
 
 // `hosts` learns the names of messages that stand at the start of a line.
 [[nodiscard]] LogLine split_line(std::string_view line, Hosts& hosts);
+
+// A message whose host and process were taken away, by whoever collected the lines:
+//   [time ][label:][ [device] ][place ]NCCL INFO|WARN|TRACE|CALL text
+// Its host is then the label of its launcher ("3: ", "[1,3]<stdout>:", "node1: "), "" without one, and
+// its process and thread are 0. `line` is as it was read, with what launchers put before it.
+[[nodiscard]] std::optional<Message> unplaced_message(std::string_view line);
 
 // Without the sequences that color a terminal (ESC [ ... letter). Ray writes them into its logs.
 [[nodiscard]] std::string without_colors(std::string_view line);

@@ -27,6 +27,15 @@ class TextReader {
     const LogLine parts = split_line(line, hosts_);
     for (const Message& message : parts.messages) log_.add(message, number);
     messages_ += parts.messages.size();
+    // Between messages that tell their process, one that does not is torn.
+    if (messages_ == unplaced_) {
+      if (const auto message = unplaced_message(colored ? plain_ : raw)) {
+        if (unplaced_++ == 0) first_unplaced_ = number;
+        ++messages_;
+        log_.add(*message, number);
+        return;
+      }
+    }
     if (const auto version = version_in(parts.other)) {
       log_.tell_version(version->first);
       tables_.tell_version(version->first);
@@ -41,6 +50,10 @@ class TextReader {
                      static_cast<int>(said.device->rank()));
     }
   }
+  // Messages that did not tell their process, and the line of the first.
+  [[nodiscard]] std::pair<uint64_t, uint64_t> unplaced() const {
+    return {unplaced_, first_unplaced_};
+  }
   [[nodiscard]] bool has_log() const { return messages_ > 0 || banner_; }
   LogBuilder& log() { return log_; }
   nccl_tests::TableBuilder& tables() { return tables_; }
@@ -50,7 +63,7 @@ class TextReader {
   LogBuilder log_;
   nccl_tests::TableBuilder tables_;
   std::string plain_;  // the line without its colors
-  uint64_t messages_ = 0;
+  uint64_t messages_ = 0, unplaced_ = 0, first_unplaced_ = 0;
   bool banner_ = false;
 };
 
@@ -64,7 +77,9 @@ bool sniff(std::string_view head) {
     const size_t end = std::min(head.find('\n', at), head.size());
     const std::string plain = without_colors(head.substr(at, end - at));
     const std::string_view line = without_launcher_prefix(plain);
-    if (version_in(line) || !split_line(line, hosts).messages.empty()) return true;
+    if (version_in(line) || !split_line(line, hosts).messages.empty() || unplaced_message(plain)) {
+      return true;
+    }
     at = end + 1;
   }
   return false;
@@ -92,6 +107,14 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   if (lines.cut_lines() > 0) {
     context.findings.add("line-cut", Severity::kWarning, file,
                          "lines of more than 1 MiB are read up to there", lines.cut_lines());
+  }
+  if (const auto [count, first] = text.unplaced(); count > 0) {
+    context.findings.add("nccl-process-not-told", Severity::kWarning,
+                         fmt::format("{}: line {}", file, first),
+                         "NCCL begins its lines with host:pid:thread [device]; without it lines of "
+                         "several processes are "
+                         "told apart by the launcher's label and the communicator's address only",
+                         count);
   }
   LogBuilder::Finished finished = text.log().finish(context.findings, file);
   finished.log.set_lines(lines.number());
@@ -125,7 +148,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   }
   if (part.evidence.empty()) {
     return fail(Code::kBadInput, "neither a message of NCCL nor a row of nccl-tests is in it", file,
-                "record with NCCL_DEBUG=INFO and keep the whole output");
+                "record with NCCL_DEBUG=INFO and keep whole lines, \"NCCL INFO\" included");
   }
   return part;
 }
