@@ -90,6 +90,25 @@ TEST_CASE("lines of Inspector that cannot be used are counted", "[evidence][insp
   CHECK(read.evidence[0].inspector().bytes_size() == 2);
 }
 
+TEST_CASE("Inspector's records may stand in one array", "[evidence][inspector]") {
+  const std::string lines = samples::kInspector;
+  const size_t first = lines.find('\n');
+  const std::string a = lines.substr(0, first),
+                    b = lines.substr(first + 1, lines.find('\n', first + 1) - first - 1);
+  for (const std::string& text :
+       {"[" + a + "," + b + "]", "[\n  " + a + ",\n  " + b + "\n]\n", a + ",\n" + b + "\n"}) {
+    INFO(text);
+    const auto read = must_read(text);
+    CHECK(read.format == "inspector");
+    REQUIRE(read.evidence.size() == 1);
+    CHECK(read.evidence[0].inspector().bytes_size() == 2);
+    CHECK(read.findings.rows().empty());
+  }
+  const auto cut = samples::read_bytes("[" + a + "," + b.substr(0, 30));
+  REQUIRE_FALSE(cut);
+  CHECK(cut.error().what == "the array ends early: 1 records are whole");
+}
+
 TEST_CASE("a flight recorder dump as JSON is read", "[evidence][flight-recorder]") {
   const auto read = must_read(samples::kRecorder, "rank03.json");
   const pb::FlightRecorder& r = read.evidence[0].flight_recorder();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL Inspector's JSON lines (formats up to v4.0): measured time of single collectives as one rank
+// NCCL Inspector's JSON lines (formats up to v4.2), or an array of its records: measured time of single collectives as one rank
 // saw them. Records of one communicator and rank become columns; lines that cannot be used are
 // counted.
 #pragma once

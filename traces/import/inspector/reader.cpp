@@ -9,6 +9,7 @@
 #include "traces/evidence/evidence.hpp"
 #include "traces/evidence/names.hpp"
 #include "traces/import/inspector/inspector.hpp"
+#include "traces/import/json_stream.hpp"
 #include "traces/import/lines.hpp"
 #include "traces/import/scan.hpp"
 
@@ -154,10 +155,117 @@ class Columns {
   std::map<std::string, uint32_t> collectives_, sources_;
 };
 
+// Takes records one after the other, whatever stands between them in the file.
+class Records {
+ public:
+  Records(FilePart& part, std::string name, Findings& findings)
+      : part_(part), name_(std::move(name)), findings_(findings) {}
+
+  void add(std::string_view text, const std::string& where) {
+    dom::element document, header, metadata;
+    const bool parsed = parser_.parse(text.data(), text.size()).get(document) == simdjson::SUCCESS;
+    if (const auto dropped = parsed ? dropped_in(document) : std::nullopt) {
+      if (*dropped > 0) {
+        findings_.add("inspector-records-dropped", Severity::kDataLoss, where,
+                      "the plugin had no room for them; dump more often", *dropped);
+      }
+      return;
+    }
+    const auto record = parsed ? record_in(document) : std::nullopt;
+    if (!record || document["header"].get(header) != simdjson::SUCCESS ||
+        document["metadata"].get(metadata) != simdjson::SUCCESS) {
+      findings_.add("inspector-line-unused", Severity::kDataLoss, where,
+                    parsed ? "it lacks a field of a measured operation"
+                           : "it is no JSON; was the file cut or written by two processes?");
+      return;
+    }
+    const std::pair key(text_of(header, "id"), whole(header, "rank").value_or(-1));
+    auto [it, fresh] = columns_.try_emplace(key, header, metadata);
+    if (it->second.full()) flush(it->second);
+    it->second.add(*record, whole(metadata, "dump_timestamp_us").value_or(0));
+  }
+
+  void finish() {
+    for (auto& [key, rest] : columns_) {
+      if (!rest.empty()) flush(rest);
+    }
+  }
+
+ private:
+  void flush(Columns& full) {
+    pb::Evidence evidence;
+    evidence.set_source(name_);
+    *evidence.mutable_inspector() = full.take();
+    part_.evidence.push_back(std::move(evidence));
+  }
+
+  FilePart& part_;
+  std::string name_;
+  Findings& findings_;
+  dom::parser parser_{kMaxLine + simdjson::SIMDJSON_PADDING};
+  std::map<std::pair<std::string, int64_t>, Columns> columns_;
+};
+
+Result<void> read_lines(Source& source, ReadContext& context, Records& records) {
+  LineReader lines(source, kMaxLine);
+  std::string_view line;
+  std::string spread;
+  while (true) {
+    if (lines.number() % 65'536 == 0 && context.reporter.interrupted()) {
+      return fail(Code::kInterrupted, "interrupted");
+    }
+    auto more = lines.next(line);
+    if (!more && source.cut() && context.cut_files == CutFiles::kAccept) return {};
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) return {};
+    line = trimmed(line);
+    if (line.ends_with(',')) line.remove_suffix(1);
+    if (line.empty()) continue;
+    if (line == "{") {
+      spread = "{\n";
+      auto whole = collect(lines, spread);
+      if (!whole && !(source.cut() && context.cut_files == CutFiles::kAccept)) {
+        return tl::unexpected(whole.error());
+      }
+      line = spread;
+    }
+    records.add(line, lines.where());
+  }
+}
+
+// All records as one array, on one line or many: tools that collect the files write it.
+Result<void> read_array(Source& source, ReadContext& context, Records& records) {
+  JsonStream stream(source, "records", {.max_element = kMaxLine});
+  Element element;
+  while (true) {
+    if (stream.count() % 65'536 == 0 && context.reporter.interrupted()) {
+      return fail(Code::kInterrupted, "interrupted");
+    }
+    RH_TRY(const JsonStream::Next got, stream.next(element));
+    if (got == JsonStream::Next::kEnd) return {};
+    if (got == JsonStream::Next::kElement) {
+      records.add(element.text, stream.where(element.offset));
+      continue;
+    }
+    const std::string what =
+        fmt::format("the array ends early: {} records are whole", stream.count());
+    const std::string where = stream.where(stream.offset());
+    if (context.cut_files == CutFiles::kRefuse) {
+      return fail(Code::kBadInput, what, where,
+                  "copy the file again, or take what is whole with --allow-truncated");
+    }
+    context.findings.add("file-cut", Severity::kDataLoss, where, what + "; the rest is missing");
+    return {};
+  }
+}
+
 }  // namespace
 
 bool sniff(std::string_view head) {
-  const size_t start = head.find_first_not_of(" \t\r\n");
+  size_t start = head.find_first_not_of(" \t\r\n");
+  if (start != std::string_view::npos && head[start] == '[') {
+    start = head.find_first_not_of(" \t\r\n", start + 1);
+  }
   if (start == std::string_view::npos || head[start] != '{') return false;
   // The first record may be one that only counts (dump_stats, since v4.1).
   if (head.find("\"inspector_output_format_version\"") != std::string_view::npos) return true;
@@ -168,64 +276,18 @@ bool sniff(std::string_view head) {
 }
 
 Result<FilePart> read(Source& source, ReadContext& context) {
-  LineReader lines(source, kMaxLine);
-  dom::parser parser(kMaxLine + simdjson::SIMDJSON_PADDING);
-  std::map<std::pair<std::string, int64_t>, Columns> columns;
   FilePart part;
-  const std::string name = source.name().substr(source.name().rfind('/') + 1);
-  const auto flush = [&](Columns& full) {
-    pb::Evidence evidence;
-    evidence.set_source(name);
-    *evidence.mutable_inspector() = full.take();
-    part.evidence.push_back(std::move(evidence));
-  };
-  std::string_view line;
-  std::string spread;
-  while (true) {
-    if (lines.number() % 65'536 == 0 && context.reporter.interrupted()) {
-      return fail(Code::kInterrupted, "interrupted");
-    }
-    auto more = lines.next(line);
-    if (!more && source.cut() && context.cut_files == CutFiles::kAccept) break;
-    if (!more) return tl::unexpected(more.error());
-    if (!*more) break;
-    if (trimmed(line).empty()) continue;
-    if (line == "{") {
-      spread = "{\n";
-      auto whole = collect(lines, spread);
-      if (!whole && !(source.cut() && context.cut_files == CutFiles::kAccept)) {
-        return tl::unexpected(whole.error());
-      }
-      line = spread;
-    }
-    dom::element document, header, metadata;
-    const bool parsed = parser.parse(line.data(), line.size()).get(document) == simdjson::SUCCESS;
-    if (const auto dropped = parsed ? dropped_in(document) : std::nullopt) {
-      if (*dropped > 0) {
-        context.findings.add("inspector-records-dropped", Severity::kDataLoss, lines.where(),
-                             "the plugin had no room for them; dump more often", *dropped);
-      }
-      continue;
-    }
-    const auto record = parsed ? record_in(document) : std::nullopt;
-    if (!record || document["header"].get(header) != simdjson::SUCCESS ||
-        document["metadata"].get(metadata) != simdjson::SUCCESS) {
-      context.findings.add("inspector-line-unused", Severity::kDataLoss, lines.where(),
-                           parsed ? "it lacks a field of a measured operation"
-                                  : "it is no JSON; was the file cut or written by two processes?");
-      continue;
-    }
-    const std::pair key(text_of(header, "id"), whole(header, "rank").value_or(-1));
-    auto [it, fresh] = columns.try_emplace(key, header, metadata);
-    if (it->second.full()) flush(it->second);
-    it->second.add(*record, whole(metadata, "dump_timestamp_us").value_or(0));
-  }
-  for (auto& [key, rest] : columns) {
-    if (!rest.empty()) flush(rest);
-  }
+  Records records(part, source.name().substr(source.name().rfind('/') + 1), context.findings);
+  const size_t first = source.head().find_first_not_of(" \t\r\n");
+  const bool array = first != std::string_view::npos && source.head()[first] == '[';
+  const auto done =
+      array ? read_array(source, context, records) : read_lines(source, context, records);
+  if (!done) return tl::unexpected(done.error());
+  records.finish();
   if (part.evidence.empty()) {
-    return fail(Code::kBadInput, "no line is a record of NCCL Inspector", source.name(),
-                "give a file that the Inspector plugin wrote");
+    return fail(
+        Code::kBadInput, "no line is a record of NCCL Inspector", source.name(),
+        "give a file that the Inspector plugin wrote: a record per line, or an array of them");
   }
   return part;
 }
