@@ -254,6 +254,17 @@ TEST_CASE("processes that do not know of each other are not one measurement",
   CHECK(read.findings.count("nccl-tests-not-joined") == 1);
 }
 
+TEST_CASE("times of the host are said to be such", "[evidence][nccl-tests]") {
+  std::string text = samples::kTable;
+  CHECK(must_read(text).findings.count("nccl-tests-cpu-time") == 0);
+  for (size_t at = text.find("   time"); at != std::string::npos; at = text.find("   time")) {
+    text.replace(at, 7, "cputime");
+  }
+  const auto read = must_read(text);
+  CHECK(read.findings.count("nccl-tests-cpu-time") == 1);
+  CHECK(samples::tables_of(read).tables(0).rows_size() > 0);
+}
+
 TEST_CASE("the report of nccl-tests as JSON is a table", "[evidence][nccl-tests]") {
   const std::string text = R"({"version":2,"args":["build\/all_reduce_perf","-b","1M"],
 "env":["NCCL_ALGO=Ring","SECRET=x"],"nccl_version":22809,"config":{"nthreads":1,"ngpus":1,

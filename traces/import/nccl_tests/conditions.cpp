@@ -188,6 +188,12 @@ pb::MeasuredTables to_tables(std::vector<Run> runs, const pb::NcclLog* log,
       continue;
     }
     complete(run.table, file, findings);
+    if (run.cpu_time) {
+      findings.add(
+          "nccl-tests-cpu-time", Severity::kWarning, fmt::format("{}: run {}", file, run.number),
+          "times are of the host (-C), shorter than the calls take where these are not waited "
+          "for; measure without -C to calibrate");
+    }
     const auto [it, fresh] = by_conditions.emplace(conditions_of(run.table), out.tables_size());
     if (fresh) {
       const int n = ++numbers[run.table.collective()];

@@ -72,6 +72,13 @@ std::optional<pb::MeasuredHalf> half_at(const dom::element& row, std::string_vie
   return half;
 }
 
+// The report of -C has the host's time in the place of the GPU's.
+bool tells_cpu_time(const dom::element& row) {
+  dom::element half;
+  return row["out_of_place"].get(half) == simdjson::SUCCESS && half.is_object() &&
+         !number_at(half, "time") && number_at(half, "cpu_time");
+}
+
 std::optional<pb::MeasuredRow> row_of(const dom::element& in) {
   const auto bytes = number_at(in, "size");
   if (!bytes || *bytes < 0 || *bytes > 1e18) return std::nullopt;
@@ -175,6 +182,7 @@ Result<FilePart> read_json(Source& source, ReadContext& context) {
   for (const dom::element& item : items_at(document, "results")) {
     if (auto row = row_of(item)) {
       *run.table.add_rows() = std::move(*row);
+      run.cpu_time = run.cpu_time || tells_cpu_time(item);
     } else {
       ++unused;
     }

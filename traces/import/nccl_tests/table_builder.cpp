@@ -206,6 +206,7 @@ void TableBuilder::read_header(std::string_view text, size_t column) {
   std::vector<size_t> times;
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "time" || words[i] == "cputime") times.push_back(i);
+    if (words[i] == "cputime") current.cpu_time = true;
   }
   if (times.size() != 2 || times[1] - times[0] < 4) return;
   const std::string_view second = words[times[1]];

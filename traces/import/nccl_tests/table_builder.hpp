@@ -23,6 +23,7 @@ struct Run {
   uint32_t number = 0;  // of the run in the file, from 1
   bool redop_column = false, root_column = false, header_seen = false;
   bool milliseconds = false;  // times are, as the first version printed them
+  bool cpu_time = false;      // times are of the host (-C)
   // Cells from the time of one half to that of the other: 4, more with times per iteration.
   size_t half_cells = 4;
   size_t in_place_at = 0;   // column of the line where the time of the in-place half ends, 0: none
