@@ -177,6 +177,30 @@ class Division {
 
 }  // namespace
 
+int64_t busiest_gpu(const std::map<int64_t, uint64_t>& work) {
+  std::pair<int64_t, uint64_t> most{kNoDevice, 0};
+  for (const auto& [device, count] : work) {
+    if (count > most.second) most = {device, count};
+  }
+  return most.first;
+}
+
+void choose_gpu(RankTrace& trace, const std::map<int64_t, uint64_t>& work, size_t communicating,
+                const std::string& where, Findings& findings) {
+  if (work.empty()) {
+    findings.add("no-gpu-work", Severity::kWarning, where,
+                 "the trace holds host work only; record with the CUDA activity switched on");
+    return;
+  }
+  if (work.size() > 1 && communicating < 2) {
+    findings.add("several-devices", Severity::kWarning, where,
+                 "the rank is taken to own the GPU with most work; the others' streams are kept",
+                 work.size() - 1);
+  }
+  const int64_t most = busiest_gpu(work);
+  if (most >= 0 && most < (int64_t{1} << 16)) trace.gpu = static_cast<uint32_t>(most);
+}
+
 std::vector<int64_t> communicating_gpus(const RankPart& part, const ProcessDevices& devices) {
   std::set<int64_t> gpus;
   const Operations& ops = part.trace.ops;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,13 @@ struct ProcessDevices {
   // Members and peers of communicators number processes, as frameworks do, not GPUs, as NCCL does.
   bool ranks_are_processes = false;
 };
+
+// The GPU that a process has most work on, the first of several alike; kNoDevice without any. `work` counts
+// operations per GPU.
+[[nodiscard]] int64_t busiest_gpu(const std::map<int64_t, uint64_t>& work);
+// Sets trace.gpu to that, and tells where there is none, or several of which fewer than two communicate.
+void choose_gpu(RankTrace& trace, const std::map<int64_t, uint64_t>& work, size_t communicating,
+                const std::string& where, Findings& findings);
 
 // The GPUs on whose streams calls ran, ascending; none when there are more than a process can drive, or the
 // job would have more ranks than any has.

@@ -48,4 +48,10 @@ std::string to_utf8(std::string_view text) {
   return out;
 }
 
+std::string_view clipped(std::string_view text, size_t bytes) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;
+  return text.substr(0, bytes);
+}
+
 }  // namespace rehearse::traces

@@ -6,39 +6,22 @@
 #include <algorithm>
 
 #include "traces/capture_file/step_names.hpp"
+#include "traces/import/devices.hpp"
 #include "traces/import/kineto/category.hpp"
 #include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
+#include "traces/model/utf8.hpp"
 
 namespace rehearse::traces::activity {
-namespace {
-
-// Beyond this, a sum of start and duration might overflow.
-
-std::string_view clip(std::string_view text, size_t bytes) {
-  if (text.size() <= bytes) return text;
-  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;
-  return text.substr(0, bytes);
-}
-
-}  // namespace
-
 Builder::Builder(ReadContext& context, std::string where)
-    : context_(context), where_(std::move(where)) {}
+    : context_(context), where_(std::move(where)), notes_(context.findings, where_) {}
 
 void Builder::note(const char* id, Severity severity, const Place& place, const char* advice) {
-  const auto seen =
-      std::find_if(repeats_.begin(), repeats_.end(), [&](const Repeat& r) { return r.id == id; });
-  if (seen != repeats_.end()) {
-    ++seen->more;
-    return;
-  }
-  repeats_.push_back({id, severity, advice, 0});
-  const std::string at =
-      place.table != nullptr
-          ? fmt::format("{}: row {} of {}", where_, place.number, place.table)
-          : fmt::format("{}: byte {}, record {}", where_, place.byte, place.number);
-  context_.findings.add(id, severity, at, advice);
+  notes_.add(id, severity, advice, [&] {
+    return place.table != nullptr
+               ? fmt::format("{}: row {} of {}", where_, place.number, place.table)
+               : fmt::format("{}: byte {}, record {}", where_, place.byte, place.number);
+  });
 }
 
 bool Builder::times(Span& span, const Place& place) {
@@ -56,24 +39,13 @@ bool Builder::times(Span& span, const Place& place) {
 }
 
 bool Builder::lane_of(const LaneKey& key, const Place& place, LaneId& lane) {
-  Recent& recent = recent_[key.kind == LaneKind::kStream ? 1 : 0];
-  if (recent.lane >= 0 && recent.key == key) {
-    lane = static_cast<LaneId>(recent.lane);
-    return true;
+  const auto found = lanes_.of(key, part_.trace.lanes);
+  if (!found) {
+    note("too-many-lanes", Severity::kDataLoss, place,
+         "more threads and streams than a trace can hold; record fewer processes");
+    return false;
   }
-  const auto [found, added] = lanes_.emplace(key, static_cast<LaneId>(part_.trace.lanes.size()));
-  if (added) {
-    if (part_.trace.lanes.size() >= kMostLanes) {
-      lanes_.erase(found);
-      note("too-many-lanes", Severity::kDataLoss, place,
-           "more threads and streams than a trace can hold; record fewer processes");
-      return false;
-    }
-    part_.trace.lanes.push_back({key.kind, key.id, 0});
-    lane_keys_.push_back(key);
-  }
-  lane = found->second;
-  recent = {key, lane};
+  lane = *found;
   return true;
 }
 
@@ -86,14 +58,13 @@ bool Builder::stream_lane(const GpuWork& work, const Place& place, LaneId& lane)
     return false;
   device_of_context_[work.context] = work.device;
   ++device_work_[work.device];
-  if (work.correlation != 0) gpu_correlations_.push_back(work.correlation);
   return true;
 }
 
 uint32_t Builder::intern(std::string_view name, const Place& place) {
   if (name.size() > kLongestName) {
     note("name-shortened", Severity::kWarning, place, "names are kept up to 16 KiB");
-    name = clip(name, kLongestName);
+    name = clipped(name, kLongestName);
   }
   return context_.strings.intern(name);
 }
@@ -134,7 +105,6 @@ void Builder::api(const Span& when, uint32_t name, int64_t thread, int64_t corre
   if (!times(span, place) || !host_lane(thread, place, lane)) return;
   Operations& ops = part_.trace.ops;
   const kineto::RuntimeCall call = kineto::runtime_call_of(context_.strings.at(name));
-  if (correlation != 0) api_.push_back({correlation, static_cast<uint32_t>(ops.size())});
   if (call.kind == OpKind::kSync) {
     ops.add_sync(lane, name, span.start, span.duration, correlation, {.sync = call.sync});
   } else {
@@ -176,12 +146,6 @@ void Builder::memory(Nanos at, const Memory& memory, int64_t device, int64_t thr
   memory_devices_.push_back(device);
 }
 
-int64_t Builder::device() const {
-  std::pair<int64_t, uint64_t> most{0, 0};
-  for (const auto& [device, count] : device_work_) {
-    if (count > most.second) most = {device, count};
-  }
-  return most.first;
-}
+int64_t Builder::device() const { return std::max<int64_t>(busiest_gpu(device_work_), 0); }
 
 }  // namespace rehearse::traces::activity

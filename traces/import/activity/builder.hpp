@@ -4,7 +4,6 @@
 // NCCL's calls and their kernels) is joined in finish().
 #pragma once
 
-#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +11,9 @@
 #include <vector>
 
 #include "traces/import/activity/nccl.hpp"
+#include "traces/import/host_calls.hpp"
+#include "traces/import/lane_table.hpp"
+#include "traces/import/notes.hpp"
 #include "traces/import/part.hpp"
 
 namespace rehearse::traces::activity {
@@ -82,7 +84,9 @@ class Builder {
   // `device` may be -1, not recorded.
   void memory(Nanos at, const Memory& memory, int64_t device, int64_t thread, uint32_t name,
               const Place& place);
-  void name_thread(int64_t thread, uint32_t name) { labels_[thread] = name; }
+  void name_thread(int64_t thread, uint32_t name) {
+    lanes_.label({LaneKind::kHostThread, 0, 0, thread}, name);
+  }
   // A name as a string id; at most 16 KiB of it.
   [[nodiscard]] uint32_t intern(std::string_view name, const Place& place);
   [[nodiscard]] bool host_lane(int64_t thread, const Place& place, LaneId& lane);
@@ -93,59 +97,32 @@ class Builder {
   [[nodiscard]] bool has_gpu_work() const { return !device_work_.empty(); }
   // Ranges of PyTorch's own operators were seen.
   [[nodiscard]] bool has_pytorch() const { return pytorch_; }
-  // The device with most work; call before finish().
+  // The device with most work, 0 without any; call before finish().
   [[nodiscard]] int64_t device() const;
   // All records are in. Rank, host and GPU model are left to the caller. One part, or one per GPU of a
   // process that drives several (devices.hpp).
   [[nodiscard]] std::vector<RankPart> finish();
 
  private:
-  struct LaneKey {
-    LaneKind kind = LaneKind::kHostThread;
-    int64_t device = 0, context = 0, id = 0;
-    // NOLINTNEXTLINE(modernize-use-nullptr): a comparison with 0
-    auto operator<=>(const LaneKey&) const = default;
-  };
-  struct ApiOp {
-    int64_t correlation = 0;
-    uint32_t op = 0;
-  };
-
   [[nodiscard]] bool times(Span& span, const Place& place);
   [[nodiscard]] bool lane_of(const LaneKey& key, const Place& place, LaneId& lane);
   [[nodiscard]] bool stream_lane(const GpuWork& work, const Place& place, LaneId& lane);
   [[nodiscard]] int32_t lane_of_stream(int64_t context, int64_t stream);
-  void flush_repeats();
-  void join_launches();
+  [[nodiscard]] std::vector<int64_t> correlations_to_keep() const;
   void join_syncs();
   void join_calls();
   void find_steps();
-  void name_lanes(const std::vector<int64_t>& communicating);
 
   ReadContext& context_;
   std::string where_;
   RankPart part_;
   NcclCalls nccl_;
-  std::map<LaneKey, LaneId> lanes_;
-  std::vector<LaneKey> lane_keys_;
-  struct Recent {
-    LaneKey key;
-    int64_t lane = -1;  // -1: none yet
-  };
-  std::array<Recent, 2> recent_{};  // host threads, streams
-  std::unordered_map<int64_t, uint32_t> labels_;
+  Notes notes_;
+  LaneTable lanes_;
   std::map<int64_t, uint64_t> device_work_;
   std::vector<int64_t> memory_devices_;  // per entry of ops.memory
   std::map<int64_t, int64_t> device_of_context_;
-  struct Repeat {
-    const char* id = nullptr;
-    Severity severity = Severity::kInfo;
-    const char* advice = nullptr;
-    uint64_t more = 0;  // beyond the first, which is in the findings already
-  };
-  std::vector<Repeat> repeats_;
-  std::vector<ApiOp> api_;
-  std::vector<int64_t> gpu_correlations_;
+  HostCalls calls_;
   std::vector<Wait> waits_;
   std::vector<EventRecord> events_;
   struct NamedStep {

@@ -10,6 +10,7 @@
 #include "traces/import/kineto/category.hpp"
 #include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
+#include "traces/model/utf8.hpp"
 
 namespace rehearse::traces::chakra {
 namespace {
@@ -25,12 +26,6 @@ constexpr std::array<Collective, 10> kCollectiveTypes = {
 
 Bytes bytes_of(std::optional<int64_t> size) {
   return size && *size > 0 ? std::min<Bytes>(*size, kMostBytes) : 0;
-}
-
-std::string_view clip(std::string_view text, size_t bytes) {
-  if (text.size() <= bytes) return text;
-  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;
-  return text.substr(0, bytes);
 }
 
 std::optional<OpKind> kind_named(std::string_view text) {
@@ -64,7 +59,7 @@ std::optional<RankId> rank_of_chakra_name(std::string_view path) {
 }
 
 Builder::Builder(ReadContext& context, std::string file, const FileMetadata& metadata)
-    : context_(context), file_(std::move(file)) {
+    : context_(context), file_(std::move(file)), notes_(context.findings, file_) {
   read_metadata(metadata);
 }
 
@@ -88,7 +83,7 @@ void Builder::read_metadata(const FileMetadata& metadata) {
       return;
     }
     rank.lanes.push_back({static_cast<LaneKind>(text[0] - '0'), id,
-                          context_.strings.intern(clip(text.substr(gap + 1), 256))});
+                          context_.strings.intern(clipped(text.substr(gap + 1), 256))});
   }
   exact_ = true;
   if (const Attribute* steps = metadata.attribute("rehearse_steps")) {
@@ -107,12 +102,9 @@ void Builder::read_metadata(const FileMetadata& metadata) {
 }
 
 void Builder::note(const char* id, Severity severity, const Place& place, const char* advice) {
-  const auto [seen, added] = repeats_.emplace(id, 0);
-  context_.findings.add(id, severity,
-                        added
-                            ? fmt::format("{}: byte {}, node {}", file_, place.offset, place.number)
-                            : std::string(),
-                        advice);
+  notes_.add(id, severity, advice, [&] {
+    return fmt::format("{}: byte {}, node {}", file_, place.offset, place.number);
+  });
 }
 
 std::optional<Builder::Exact> Builder::exact_of(const Node& node) const {
@@ -170,18 +162,13 @@ bool Builder::times(const Node& node, const Place& place, Nanos& start, Nanos& d
 }
 
 bool Builder::lane_of(LaneKind kind, int64_t id, const Place& place, LaneId& lane) {
-  const auto [found, added] =
-      lanes_.emplace(std::pair(kind, id), static_cast<LaneId>(part_.trace.lanes.size()));
-  if (added) {
-    if (part_.trace.lanes.size() >= kMostLanes) {
-      lanes_.erase(found);
-      note("too-many-lanes", Severity::kDataLoss, place,
-           "more threads and streams than a trace can hold");
-      return false;
-    }
-    part_.trace.lanes.push_back({kind, id, 0});
+  const auto found = lanes_.of({kind, 0, 0, id}, part_.trace.lanes);
+  if (!found) {
+    note("too-many-lanes", Severity::kDataLoss, place,
+         "more threads and streams than a trace can hold");
+    return false;
   }
-  lane = found->second;
+  lane = *found;
   return true;
 }
 
@@ -268,7 +255,7 @@ void Builder::add_operation(const Node& node, OpKind kind, LaneId lane, Nanos st
   if (node.name.size() > kLongestName) {
     note("name-shortened", Severity::kWarning, place, "names are kept up to 16 KiB");
   }
-  const uint32_t name = context_.strings.intern(clip(node.name, kLongestName));
+  const uint32_t name = context_.strings.intern(clipped(node.name, kLongestName));
   const int64_t correlation = exact_ ? node.number("rehearse_correlation").value_or(0) : 0;
   const Bytes size = bytes_of(node.number("tensor_size"));
   size_t op = 0;

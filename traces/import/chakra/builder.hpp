@@ -9,6 +9,8 @@
 
 #include "traces/import/chakra/groups.hpp"
 #include "traces/import/chakra/node.hpp"
+#include "traces/import/lane_table.hpp"
+#include "traces/import/notes.hpp"
 #include "traces/import/part.hpp"
 
 namespace rehearse::traces::chakra {
@@ -68,12 +70,12 @@ class Builder {
   bool has_streams_ = false;  // GPU nodes say on which stream
   std::vector<ProcessGroup> groups_;
   std::map<std::string, uint32_t, std::less<>> communicators_;  // pg_name -> index
-  std::map<std::pair<LaneKind, int64_t>, LaneId> lanes_;
+  Notes notes_;
+  LaneTable lanes_;
   std::unordered_map<uint64_t, uint32_t> by_id_;
   std::vector<Pending> data_, control_;
   std::vector<std::string> group_of_call_;  // pg_name per call
   std::vector<int64_t> peer_rank_;          // global rank per call, -1: none
-  std::map<std::string_view, uint64_t> repeats_;
 };
 
 // The rank that the name of a Chakra file tells: "job.3.et", "chakra.0.json".

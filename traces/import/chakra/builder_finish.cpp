@@ -38,9 +38,9 @@ std::vector<Dependency> Builder::resolve(const std::vector<Pending>& pending) {
 void Builder::unmix_streams() {
   if (exact_ || has_streams_) return;
   RankTrace& rank = part_.trace;
-  const bool threads = std::any_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) {
-    return lane.first.first == LaneKind::kStream &&
-           lanes_.contains({LaneKind::kHostThread, lane.first.second});
+  const std::vector<LaneKey>& keys = lanes_.keys();
+  const bool threads = std::any_of(keys.begin(), keys.end(), [&](const LaneKey& key) {
+    return key.kind == LaneKind::kStream && lanes_.find({LaneKind::kHostThread, 0, 0, key.id});
   });
   const bool single = std::count_if(rank.lanes.begin(), rank.lanes.end(),
                                     [](const Lane& l) { return l.kind == LaneKind::kStream; }) == 1;
@@ -204,6 +204,7 @@ void Builder::name_lanes() {
 
 RankPart Builder::finish() {
   Operations& ops = part_.trace.ops;
+  notes_.flush();
   std::vector<Dependency> dependencies = resolve(std::exchange(data_, {}));
   // Control dependencies are calls of functions, not an order in time, and schema 1.0.1 numbers them in a
   // space of their own; they count where there is no other.

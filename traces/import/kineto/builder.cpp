@@ -10,19 +10,13 @@
 #include "traces/import/kineto/decimal.hpp"
 #include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
+#include "traces/model/utf8.hpp"
 
 namespace rehearse::traces::kineto {
 namespace {
 
 constexpr size_t kMostLabels = 65536;
 constexpr size_t kNameCache = 8192;
-// At most `bytes` of valid UTF-8, without half a character at the end.
-std::string_view clip(std::string_view text, size_t bytes) {
-  if (text.size() <= bytes) return text;
-  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;
-  return text.substr(0, bytes);
-}
-
 // pid and tid may be numbers, quoted numbers, "stream 7" or words; words get a number of their own.
 int64_t id_of(std::string_view token) {
   if (const auto number = parse_integer(token)) return *number;
@@ -36,30 +30,21 @@ int64_t id_of(std::string_view token) {
   return static_cast<int64_t>(hash >> 1);
 }
 
-}  // namespace
-
-size_t Builder::LaneHash::operator()(const LaneKey& k) const {
-  uint64_t h = static_cast<uint64_t>(k.id) * 0x9e3779b97f4a7c15ULL;
-  h ^= (static_cast<uint64_t>(k.owner) + static_cast<uint64_t>(k.kind)) * 0xc2b2ae3d27d4eb4fULL;
-  return h ^ (h >> 29);
+LaneKey thread_key(const Event& e) {
+  return {LaneKind::kHostThread, id_of(e.pid), 0, id_of(e.tid)};
 }
 
+}  // namespace
+
 Builder::Builder(ReadContext& context, const std::string& file)
-    : context_(context), file_(file), name_cache_(kNameCache) {}
+    : context_(context), file_(file), notes_(context.findings, file), name_cache_(kNameCache) {}
 
 std::string Builder::at(const Element& element) const {
   return fmt::format("{}: byte {}, event {}", file_, element.offset, element.number);
 }
 
 void Builder::note(const char* id, Severity severity, const Element& element, const char* advice) {
-  const auto seen =
-      std::find_if(repeats_.begin(), repeats_.end(), [&](const Repeat& r) { return r.id == id; });
-  if (seen != repeats_.end()) {
-    ++seen->more;
-    return;
-  }
-  repeats_.push_back({id, severity, advice, 0});
-  context_.findings.add(id, severity, at(element), advice);
+  notes_.add(id, severity, advice, [&] { return at(element); });
 }
 
 bool Builder::times(const Event& e, const Element& element, Nanos& start, Nanos& duration) {
@@ -84,27 +69,14 @@ bool Builder::times(const Event& e, const Element& element, Nanos& start, Nanos&
   return true;
 }
 
-bool Builder::lane_of(LaneKind kind, int64_t owner, int64_t id, const Element& element,
-                      LaneId& lane) {
-  const LaneKey key{kind, owner, id};
-  auto& recent = recent_[kind == LaneKind::kStream ? 1 : 0];
-  if (recent.lane >= 0 && recent.key == key) {
-    lane = static_cast<LaneId>(recent.lane);
-    return true;
+bool Builder::lane_of(const LaneKey& key, const Element& element, LaneId& lane) {
+  const auto found = lanes_.of(key, part_.trace.lanes);
+  if (!found) {
+    note("too-many-lanes", Severity::kDataLoss, element,
+         "more threads and streams than a trace can hold; record fewer processes per file");
+    return false;
   }
-  const auto [found, added] = lanes_.emplace(key, static_cast<LaneId>(part_.trace.lanes.size()));
-  if (added) {
-    if (part_.trace.lanes.size() >= kMostLanes) {
-      lanes_.erase(found);
-      note("too-many-lanes", Severity::kDataLoss, element,
-           "more threads and streams than a trace can hold; record fewer processes per file");
-      return false;
-    }
-    part_.trace.lanes.push_back({kind, id, 0});
-    lane_keys_.push_back(key);
-  }
-  lane = found->second;
-  recent = {key, lane};
+  lane = *found;
   return true;
 }
 
@@ -114,7 +86,7 @@ bool Builder::host_lane(const Event& e, const Element& element, LaneId& lane) {
     lane = static_cast<LaneId>(thread_.lane);
     return true;
   }
-  if (!lane_of(LaneKind::kHostThread, id_of(e.pid), id_of(e.tid), element, lane)) return false;
+  if (!lane_of(thread_key(e), element, lane)) return false;
   if (e.pid.size() + e.tid.size() < 64) thread_ = {std::string(e.pid), std::string(e.tid), lane};
   return true;
 }
@@ -123,7 +95,7 @@ bool Builder::host_lane(const Event& e, const Element& element, LaneId& lane) {
 uint32_t Builder::name_of(std::string_view name, const Element& element) {
   if (name.size() > kLongestName) {
     note("name-shortened", Severity::kWarning, element, "names are kept up to 16 KiB");
-    name = clip(name, kLongestName);
+    name = clipped(name, kLongestName);
   }
   uint64_t head = 0, tail = 0;
   const size_t n = std::min<size_t>(name.size(), 8);
@@ -196,7 +168,7 @@ void Builder::instant(const Event& e, const Element& element) {
   }
   if (e.phase == 'X' && e.category == Category::kUnknown) {
     context_.findings.add("unknown-category", Severity::kDataLoss,
-                          fmt::format("{}: {}", at(element), clip(e.category_name, 64)),
+                          fmt::format("{}: {}", at(element), clipped(e.category_name, 64)),
                           "events of categories that are not known are left out");
     return;
   }
@@ -240,8 +212,8 @@ void Builder::gpu(const Event& e, const Element& element) {
   const int64_t device = e.device >= 0 ? e.device : id_of(e.pid);
   const int64_t stream = e.stream >= 0 ? e.stream : id_of(e.tid);
   if (!times(e, element, start, duration)) return;
-  if (!lane_of(LaneKind::kStream, device, stream, element, lane)) return;
-  ++device_kernels_[device];
+  if (!lane_of({LaneKind::kStream, device, 0, stream}, element, lane)) return;
+  ++device_work_[device];
   const uint32_t name = name_of(e.name, element);
   Operations& ops = part_.trace.ops;
   if (e.category == Category::kCopy) {
@@ -313,9 +285,8 @@ void Builder::memory(const Event& e, const Element& element) {
 }
 
 void Builder::label(const Event& e) {
-  if (e.name != "thread_name" || labels_.size() >= kMostLabels) return;
-  const LaneKey key{LaneKind::kHostThread, id_of(e.pid), id_of(e.tid)};
-  labels_[key] = context_.strings.intern(clip(e.label, 256));
+  if (e.name != "thread_name" || lanes_.labels() >= kMostLabels) return;
+  lanes_.label(thread_key(e), context_.strings.intern(clipped(e.label, 256)));
 }
 
 }  // namespace rehearse::traces::kineto

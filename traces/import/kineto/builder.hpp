@@ -4,14 +4,17 @@
 // finish().
 #pragma once
 
-#include <array>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "traces/import/host_calls.hpp"
 #include "traces/import/kineto/communication.hpp"
 #include "traces/import/kineto/event.hpp"
 #include "traces/import/kineto/metadata.hpp"
+#include "traces/import/lane_table.hpp"
+#include "traces/import/notes.hpp"
 #include "traces/import/part.hpp"
 
 namespace rehearse::traces::kineto {
@@ -31,16 +34,11 @@ class Builder {
     int64_t correlation = 0, record = -1, event = -1;
     int64_t device = -1, stream = -1, wait_stream = -1;
   };
-  struct RuntimeOp {
-    int64_t correlation = 0;
-    uint32_t op = 0;
-  };
 
   [[nodiscard]] std::string at(const Element& element) const;
   void note(const char* id, Severity severity, const Element& element, const char* advice);
   [[nodiscard]] bool times(const Event& e, const Element& element, Nanos& start, Nanos& duration);
-  [[nodiscard]] bool lane_of(LaneKind kind, int64_t owner, int64_t id, const Element& element,
-                             LaneId& lane);
+  [[nodiscard]] bool lane_of(const LaneKey& key, const Element& element, LaneId& lane);
   [[nodiscard]] bool host_lane(const Event& e, const Element& element, LaneId& lane);
   [[nodiscard]] uint32_t name_of(std::string_view name, const Element& element);
   void gpu(const Event& e, const Element& element);
@@ -51,52 +49,26 @@ class Builder {
   void label(const Event& e);
   void instant(const Event& e, const Element& element);
   bool before_kineto(const Event& e, const Element& element);
-  void flush_repeats();
   [[nodiscard]] std::vector<int64_t> correlations_to_keep() const;
-  void join_launches();
   void join_syncs();
   void join_calls(const Metadata& metadata);
-  void name_lanes(const std::vector<int64_t>& communicating);
-  void choose_gpu(const std::vector<int64_t>& communicating);
 
   ReadContext& context_;
   std::string file_;
   RankPart part_;
   Communication communication_;
-
-  struct LaneKey {
-    LaneKind kind = LaneKind::kHostThread;
-    int64_t owner = 0, id = 0;  // process and thread, or device and stream
-    bool operator==(const LaneKey&) const = default;
-  };
-  struct LaneHash {
-    size_t operator()(const LaneKey& k) const;
-  };
-  std::unordered_map<LaneKey, LaneId, LaneHash> lanes_;
-  struct Recent {
-    LaneKey key;
-    int64_t lane = -1;  // -1: none yet
-  };
-  std::array<Recent, 2> recent_{};  // host threads, streams
+  Notes notes_;
+  LaneTable lanes_;
   struct Thread {
     std::string pid, tid;  // as written
     int64_t lane = -1;     // -1: none yet
   };
   Thread thread_;  // of the last host event
-  std::vector<LaneKey> lane_keys_;
-  std::unordered_map<LaneKey, uint32_t, LaneHash> labels_;
   std::vector<uint32_t> name_cache_;
-  struct Repeat {
-    const char* id = nullptr;
-    Severity severity = Severity::kInfo;
-    const char* advice = nullptr;
-    uint64_t more = 0;  // beyond the first, which is in the findings already
-  };
-  std::vector<Repeat> repeats_;
-  std::vector<RuntimeOp> runtime_;  // host calls that synchronise or communicate, by correlation
+  HostCalls calls_;
   std::vector<SyncDetail> sync_details_;
   std::unordered_map<int64_t, uint64_t> addresses_;
-  std::unordered_map<int64_t, uint64_t> device_kernels_;
+  std::map<int64_t, uint64_t> device_work_;
   std::vector<int64_t> memory_devices_;  // per entry of ops.memory
 };
 

@@ -8,6 +8,7 @@
 #include "traces/import/kineto/category.hpp"
 #include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
+#include "traces/model/utf8.hpp"
 
 namespace rehearse::traces::tensorflow {
 namespace {
@@ -53,7 +54,7 @@ LaneId Profile::lane_of(Device& device, LaneKind kind, int64_t id, std::string_v
     found->second = static_cast<LaneId>(lanes.size() - 1);
     return found->second;
   }
-  lanes.push_back({kind, id, context_.strings.intern(name.substr(0, 256))});
+  lanes.push_back({kind, id, context_.strings.intern(clipped(name, 256))});
   return found->second;
 }
 
