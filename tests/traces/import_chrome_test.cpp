@@ -83,6 +83,22 @@ TEST_CASE("an array that is not closed is read, one that is cut is not", "[impor
   CHECK(cut.error().fix.find("--allow-truncated") != std::string::npos);
 }
 
+TEST_CASE("what follows the end of a document is not lost in silence", "[import]") {
+  const std::string events = "[" + kKernel + "]";
+  const std::string timeline =
+      R"js([{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "grad"}}, {"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 1, "pid": 1},
+       {"ph": "X", "name": "0", "ts": 2, "pid": 1, "dur": 0}, {"ph": "E", "ts": 3, "pid": 1}, {"ph": "B", "name": "ALLREDUCE", "ts": 4, "pid": 1},
+       {"ph": "E", "ts": 9, "pid": 1, "args": {"dtype": "float32", "shape": "[2]"}}])js";
+  for (const std::string& text : {events, timeline}) {
+    const auto alone = import_text(text + "\n");
+    REQUIRE(alone);
+    CHECK(alone->findings.count("trailing-content") == 0);
+    const auto joined = import_text(text + "\n" + text + "\n");
+    REQUIRE(joined);
+    CHECK(joined->findings.count("trailing-content") == 1);
+  }
+}
+
 TEST_CASE("numbers that are not JSON do not hide the rank", "[import][kineto]") {
   const auto got = import_text(
       R"js({"loss": NaN, "note": "NaN \"Infinity\\", "limits": [-Infinity, Infinity], "distributedInfo": {"rank": 3, "world_size": 4},

@@ -100,6 +100,23 @@ TEST_CASE("all shapes of execution traces are read, alone without times", "[impo
   CHECK(attributes->trace.communicators.at(0).id == "7");
 }
 
+TEST_CASE("an execution trace whose schema stands far behind is known by its nodes",
+          "[import][et]") {
+  std::string text = kFlat;
+  const std::string schema = R"("schema": "1.0.1", "pid": 1, )";
+  REQUIRE(text.find(schema) == 1);
+  text.erase(1, schema.size());
+  const std::string node =
+      R"({"name": "aten::add", "id": 2, "rf_id": 1, "fw_parent": 0, "inputs": [], "outputs": []}, )";
+  std::string more;
+  while (more.size() < 300'000) more += node;
+  text.insert(text.find('[') + 1, more);
+  text.insert(text.rfind('}'), R"(, "schema": "1.0.1")");
+  const auto got = samples::import_text(text);
+  REQUIRE(got);
+  CHECK(got->trace.ranks[0].ops.calls.size() == 2);
+}
+
 TEST_CASE("execution traces that are cut, empty or odd are refused or told", "[import][et]") {
   const std::string text = kFlat;
   for (size_t keep = 30; keep < text.size() - 2; keep += 17) {

@@ -24,6 +24,13 @@ std::string JsonStream::where(uint64_t offset) const {
   return fmt::format("{}: byte {}, event {}", source_.name(), offset, count_);
 }
 
+void JsonStream::tell_trailing(Findings& findings) const {
+  if (!trailing_) return;
+  findings.add("trailing-content", Severity::kDataLoss, where(*trailing_),
+               "something follows the end of the document and is not read; if the files of several "
+               "ranks or runs were joined, give each by itself");
+}
+
 tl::unexpected<Error> JsonStream::unexpected_byte(std::string_view wanted) const {
   const auto c = static_cast<unsigned char>(buffer_[pos_]);
   const std::string seen = c >= 0x20 && c < 0x7f ? fmt::format("'{}'", static_cast<char>(c))
@@ -235,7 +242,7 @@ Result<JsonStream::Next> JsonStream::behind() {
   for (;;) {
     RH_TRY(const bool ok, skip_blank());
     if (!ok) break;
-    trailing_ = true;
+    if (!trailing_) trailing_ = offset();
     pos_ = end_;
   }
   state_ = State::kDone;

@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/finding.hpp"
 #include "traces/import/json_scan.hpp"
 #include "traces/import/source.hpp"
 
@@ -44,8 +46,8 @@ class JsonStream {
   [[nodiscard]] bool saw_array() const { return saw_array_; }
   [[nodiscard]] bool bare_array() const { return bare_; }
   [[nodiscard]] uint64_t count() const { return count_; }
-  // Bytes behind the document that are not blank.
-  [[nodiscard]] bool trailing() const { return trailing_; }
+  // A finding when something else than blanks stands behind the document, which is not read.
+  void tell_trailing(Findings& findings) const;
   // "file: byte 17, event 3".
   [[nodiscard]] std::string where(uint64_t offset) const;
   [[nodiscard]] uint64_t offset() const { return base_ + pos_; }
@@ -72,7 +74,9 @@ class JsonStream {
   size_t pos_ = 0, end_ = 0;
   uint64_t base_ = 0;  // document offset of buffer_[0]
   State state_ = State::kStart;
-  bool bare_ = false, saw_array_ = false, trailing_ = false, input_ended_ = false, between_ = false;
+  bool bare_ = false, saw_array_ = false, input_ended_ = false, between_ = false;
+  std::optional<uint64_t>
+      trailing_;  // offset of the first byte behind the document that is not blank
   uint64_t count_ = 0;
   std::string members_;
 };

@@ -190,6 +190,7 @@ Result<Contents> read_json(Source& source, ReadContext& context) {
     if (auto go_on = look_up(stream.count(), builder, source.name(), context); !go_on)
       return tl::unexpected(go_on.error());
   }
+  stream.tell_trailing(context.findings);
   out.nodes = stream.count();
   out.members = stream.members();
   out.rank = builder.finish();

@@ -124,6 +124,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
       context.reporter.progress("events", stream.count(), 0);
     }
   }
+  stream.tell_trailing(context.findings);
   timeline.finish();
   FilePart part;
   part.framework = "horovod";

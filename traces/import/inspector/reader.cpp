@@ -242,7 +242,7 @@ Result<void> read_array(Source& source, ReadContext& context, Records& records) 
       return fail(Code::kInterrupted, "interrupted");
     }
     RH_TRY(const JsonStream::Next got, stream.next(element));
-    if (got == JsonStream::Next::kEnd) return {};
+    if (got == JsonStream::Next::kEnd) break;
     if (got == JsonStream::Next::kElement) {
       records.add(element.text, stream.where(element.offset));
       continue;
@@ -255,8 +255,10 @@ Result<void> read_array(Source& source, ReadContext& context, Records& records) 
                   "copy the file again, or take what is whole with --allow-truncated");
     }
     context.findings.add("file-cut", Severity::kDataLoss, where, what + "; the rest is missing");
-    return {};
+    break;
   }
+  stream.tell_trailing(context.findings);
+  return {};
 }
 
 }  // namespace

@@ -170,10 +170,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
     return fail(Code::kBadInput, "there is no traceEvents array", source.name(),
                 "export the profile again with export_chrome_trace()");
   }
-  if (stream.trailing()) {
-    context.findings.add("trailing-content", Severity::kWarning, source.name(),
-                         "something follows the end of the document and is not read");
-  }
+  stream.tell_trailing(context.findings);
   const Metadata metadata = parse_metadata(stream.members(), source.name(), context.findings);
   FilePart part;
   std::vector<RankPart> ranks = builder.finish(metadata);

@@ -14,7 +14,9 @@ bool sniff(std::string_view head) {
   const size_t first = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (first == std::string_view::npos || head[first] != '{') return false;
   const auto has = [&](std::string_view text) { return head.find(text) != std::string_view::npos; };
-  return has("\"schema\"") && has("\"nodes\"") && !has("\"traceEvents\"");
+  // The schema may stand behind the nodes; then these tell.
+  return has("\"nodes\"") && !has("\"traceEvents\"") &&
+         (has("\"schema\"") || (has("\"rf_id\"") && has("\"fw_parent\"")));
 }
 
 Result<FilePart> read(Source& source, ReadContext& context) {
@@ -52,6 +54,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
     return fail(Code::kBadInput, "there is no array of nodes", source.name(),
                 "record the execution trace again");
   }
+  stream.tell_trailing(context.findings);
   std::stable_sort(nodes.begin(), nodes.end(),
                    [](const CommNode& a, const CommNode& b) { return a.id < b.id; });
   CallSizes sizes;

@@ -248,6 +248,7 @@ Result<FilePart> TraceJson::read() {
     return fail(Code::kBadInput, "there is no traceEvents array", source_.name(),
                 "profile again with TensorBoard's profiler");
   }
+  stream.tell_trailing(context_.findings);
   build();
   if (profile_.empty()) {
     return fail(Code::kBadInput,
