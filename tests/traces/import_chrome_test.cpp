@@ -99,6 +99,31 @@ TEST_CASE("what follows the end of a document is not lost in silence", "[import]
   }
 }
 
+TEST_CASE("kernels without a correlation id are said to have no launch", "[import][kineto]") {
+  const auto got = import_text(document(
+      R"js({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1, "dur": 2, "args": {"device": 0, "stream": 7}})js"));
+  REQUIRE(got);
+  CHECK(got->findings.count("gpu-work-without-launch") == 1);
+}
+
+TEST_CASE("the ranks of a group may be a list, and its size alone tells how many there are",
+          "[import][kineto]") {
+  const auto call = [](const std::string& group) {
+    return R"js([{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "pid": 0, "tid": 7,
+      "ts": 1, "dur": 2, "args": {"device": 0, "stream": 7, "Collective name": "allreduce", "In msg nelems": 8, "dtype": "Float", )js" +
+           group + "}}]";
+  };
+  const auto list = import_text(
+      call(R"("Group size": 3, "Process Group Name": "5", "Process Group Ranks": [0, 2, 4])"));
+  REQUIRE(list);
+  CHECK(list->trace.communicators.at(0).members == std::vector<RankId>{0, 2, 4});
+  CHECK(list->trace.header.world_size() == 5);
+  const auto size = import_text(call(R"("Group size": 3)"));
+  REQUIRE(size);
+  CHECK(size->trace.header.world_size() == 3);
+  CHECK(size->findings.count("ranks-missing") == 2);
+}
+
 TEST_CASE("numbers that are not JSON do not hide the rank", "[import][kineto]") {
   const auto got = import_text(
       R"js({"loss": NaN, "note": "NaN \"Infinity\\", "limits": [-Infinity, Infinity], "distributedInfo": {"rank": 3, "world_size": 4},

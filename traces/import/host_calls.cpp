@@ -19,6 +19,9 @@ void HostCalls::join(RankTrace& trace, std::vector<int64_t> keep, const std::str
     return parts == 1 ? 0 : (static_cast<uint64_t>(id) * 0x9e3779b97f4a7c15ULL >> 32) % parts;
   };
   uint64_t orphans = 0, duplicates = 0;
+  for (size_t op = 0; op < ops.size(); ++op) {
+    if (ops.correlation[op] == 0 && trace.lanes[ops.lane[op]].kind == LaneKind::kStream) ++orphans;
+  }
   std::vector<HostCall> host;
   std::vector<int64_t> gpu;
   for (size_t part = 0; part < parts; ++part) {
@@ -57,8 +60,11 @@ void HostCalls::join(RankTrace& trace, std::vector<int64_t> keep, const std::str
   }
   std::stable_sort(kept_.begin(), kept_.end(), before);
   if (orphans > 0) {
-    findings.add("gpu-work-without-launch", Severity::kInfo, where,
-                 "their launch was before the recording began; they start as recorded", orphans);
+    findings.add(
+        "gpu-work-without-launch", Severity::kInfo, where,
+        "their launch was before the recording began, or is not told (no correlation id); they "
+        "start as recorded",
+        orphans);
   }
   if (duplicates > 0) {
     findings.add("duplicate-correlation", Severity::kWarning, where,

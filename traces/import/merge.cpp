@@ -22,7 +22,7 @@ namespace rehearse::traces {
 namespace {
 
 // Ranks that a call may name beyond those that files state.
-constexpr int32_t kMostWorld = 1 << 20;
+constexpr uint32_t kMostWorld = 1 << 20;
 
 uint32_t world_size_of(const std::vector<FilePart>& parts, const std::vector<Placed>& placed,
                        Findings& findings) {
@@ -43,6 +43,9 @@ uint32_t world_size_of(const std::vector<FilePart>& parts, const std::vector<Pla
     for (const Communicator& c : p.part.communicators) {
       for (const RankId member : c.members) world = std::max(world, member + 1);
     }
+    for (const CommunicatorPlace& place : p.part.places) {
+      if (place.size <= kMostWorld) world = std::max(world, place.size);
+    }
     for (const Call& call : p.part.trace.ops.calls) {
       // Of communicators whose size nothing else tells.
       const auto& places = p.part.places;
@@ -50,7 +53,7 @@ uint32_t world_size_of(const std::vector<FilePart>& parts, const std::vector<Pla
           call.communicator < p.part.communicators.size() &&
           p.part.communicators[call.communicator].members.empty() &&
           (call.communicator >= places.size() || places[call.communicator].size == 0);
-      if (everyone && call.peer >= 0 && call.peer < kMostWorld) {
+      if (everyone && call.peer >= 0 && std::cmp_less(call.peer, kMostWorld)) {
         world = std::max(world, static_cast<uint32_t>(call.peer) + 1);
       }
     }

@@ -292,6 +292,12 @@ void Communication::attach(RankPart& part, const Metadata& metadata,
                    "the bytes of these collectives are not known");
     }
     int64_t ranks = static_cast<int64_t>(group.members.size());
+    if (ranks == 0 && facts.group_size > 0 && facts.group_size <= kMostMembers) {
+      // Who they are nobody says, but the job has as many ranks.
+      part.places.resize(part.communicators.size());
+      uint32_t& size = part.places[call.communicator].size;
+      size = std::max(size, static_cast<uint32_t>(facts.group_size));
+    }
     if (ranks == 0)
       ranks = facts.group_size > 0 ? facts.group_size : metadata.world_size.value_or(1);
     const Bytes in = bytes_of(facts.elements_in, facts.element_bytes);

@@ -31,6 +31,16 @@ std::string_view text_of(od::value& value) {
   return value.get_string().get(text) == simdjson::SUCCESS ? text : inner;
 }
 
+// A list as text, which Kineto writes in quotes and tools that rewrite the file do not.
+std::string_view list_of(od::value& value) {
+  if (!value.raw_json_token().starts_with("[")) return text_of(value);
+  od::array list;
+  std::string_view text;
+  const bool whole = value.get_array().get(list) == simdjson::SUCCESS &&
+                     list.raw_json().get(text) == simdjson::SUCCESS;
+  return whole ? text : std::string_view();
+}
+
 int64_t integer_of(od::value& value, int64_t otherwise) {
   return parse_integer(value.raw_json_token()).value_or(otherwise);
 }
@@ -110,7 +120,7 @@ void call_argument(const char* k, od::value& v, CallArgs& c) {
     case 'P':
       if (is(k, "Process Group Name")) c.group = text_of(v);
       if (is(k, "Process Group Description")) c.group_description = text_of(v);
-      if (is(k, "Process Group Ranks")) c.ranks = text_of(v);
+      if (is(k, "Process Group Ranks")) c.ranks = list_of(v);
       break;
     case 'G':
       if (is(k, "Group size")) c.group_size = integer_of(v, -1);
