@@ -149,6 +149,10 @@ TEST_CASE("dumps of older and newer versions are read", "[evidence][flight-recor
       read_bytes("\x80\x02](K\x01K\x02"
                  "e.",
                  "dump_rank_4"));
+  const auto as_json = must_read(
+      R"([{"id": 1, "pg_id": 0, "seq_id": 7, "profiling_name": "nccl:all_reduce", "state": "scheduled"}])",
+      "dump_rank_4.json");
+  CHECK(as_json.evidence[0].flight_recorder().entries(0).collective_seq() == 7);
   // Version 1: groups by number, no configuration in some, whole durations.
   const auto old = must_read(
       R"({"version": "1.4", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}},

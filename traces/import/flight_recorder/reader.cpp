@@ -132,7 +132,8 @@ bool sniff_json(std::string_view head) {
   // The entries alone, as PyTorch 2.2 dumped them.
   if (head[start] == '[') {
     return head.find("\"profiling_name\"") != std::string_view::npos &&
-           head.find("\"record_id\"") != std::string_view::npos;
+           (head.find("\"record_id\"") != std::string_view::npos ||
+            head.find("\"seq_id\"") != std::string_view::npos);
   }
   if (head[start] != '{') return false;
   const bool entries =
