@@ -25,10 +25,7 @@ Result<bool> LineReader::next(std::string_view& line) {
   while (true) {
     if (pos_ == end_) {
       RH_TRY(const bool more, fill());
-      if (!more) {
-        unfinished_ = any;
-        break;
-      }
+      if (!more) break;
     }
     any = true;
     const char* begin = buffer_.data() + pos_;

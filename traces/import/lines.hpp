@@ -21,8 +21,6 @@ class LineReader {
   [[nodiscard]] Result<bool> next(std::string_view& line);
   [[nodiscard]] uint64_t number() const { return number_; }  // of the last line, from 1
   [[nodiscard]] uint64_t cut_lines() const { return cut_lines_; }
-  // The last line had no line end: the file may have been cut.
-  [[nodiscard]] bool unfinished() const { return unfinished_; }
   [[nodiscard]] std::string where() const;  // "file: line 17"
 
  private:
@@ -34,7 +32,6 @@ class LineReader {
   size_t pos_ = 0, end_ = 0;
   std::string line_;
   uint64_t number_ = 0, cut_lines_ = 0;
-  bool unfinished_ = false;
 };
 
 }  // namespace rehearse::traces
