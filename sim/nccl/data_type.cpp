@@ -38,25 +38,6 @@ std::int64_t size_of(DataType type) { return kTypes[index_of(type)].bytes; }
 std::string_view name_of(DataType type) { return kTypes[index_of(type)].name; }
 std::string_view name_of(ReduceOp op) { return kOps[index_of(op)]; }
 
-Result<DataType> parse_data_type(std::string_view text) {
-  if (equal_ignoring_case(text, "half")) return DataType::kFloat16;
-  if (equal_ignoring_case(text, "float")) return DataType::kFloat32;
-  if (equal_ignoring_case(text, "double")) return DataType::kFloat64;
-  for (std::size_t i = 0; i < kTypes.size(); ++i) {
-    if (equal_ignoring_case(text, kTypes[i].name)) return static_cast<DataType>(i);
-  }
-  return fail(Code::kBadInput, "unknown data type \"" + std::string(text) + "\"", {},
-              "use NCCL's names, for example float32, bfloat16, int8");
-}
-
-Result<ReduceOp> parse_reduce_op(std::string_view text) {
-  for (std::size_t i = 0; i < kOps.size(); ++i) {
-    if (equal_ignoring_case(text, kOps[i])) return static_cast<ReduceOp>(i);
-  }
-  return fail(Code::kBadInput, "unknown reduction \"" + std::string(text) + "\"", {},
-              "use one of sum, prod, max, min, avg, premulsum");
-}
-
 bool is_float8(DataType type) {
   return type == DataType::kFloat8e4m3 || type == DataType::kFloat8e5m2;
 }

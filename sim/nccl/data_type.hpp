@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/error.hpp"
-
 namespace rehearse::sim {
 
 // In the order of ncclDataType_t.
@@ -39,10 +37,6 @@ enum class DeviceOp { kSum, kProd, kMinMax, kPreMulSum, kSumPostDiv };
 [[nodiscard]] std::string_view name_of(DataType type);
 // "sum", "prod", "max", "min", "avg", "premulsum".
 [[nodiscard]] std::string_view name_of(ReduceOp op);
-
-// Case-blind inverse of name_of; also takes "half", "float", "double". Code::kBadInput otherwise.
-[[nodiscard]] Result<DataType> parse_data_type(std::string_view text);
-[[nodiscard]] Result<ReduceOp> parse_reduce_op(std::string_view text);
 
 [[nodiscard]] bool is_float8(DataType type);
 
