@@ -95,6 +95,19 @@ TEST_CASE("content that is no trace is refused with what it looks like", "[impor
   check_refused(import_text(R"({"traceEvents": [{"ph": "X"}] oops})"), Code::kBadInput, "not JSON");
 }
 
+TEST_CASE("a recording that another tool must convert is refused with that tool",
+          "[import][refusal]") {
+  const auto fix_of = [](const std::string& name) {
+    const auto refused = import_text("\x01\x02\x03 recording", {}, name);
+    check_refused(refused, Code::kBadInput, "binary data");
+    return refused ? std::string() : refused.error().fix;
+  };
+  CHECK(fix_of("run.nsys-rep") == "nsys export --type sqlite --include-blobs=true run.nsys-rep");
+  CHECK_THAT(fix_of("run.pftrace"), Catch::Contains("traceconv"));
+  CHECK_THAT(fix_of("run.tgz"), Catch::Contains("unpack"));
+  CHECK_THAT(fix_of("run.bin"), Catch::Contains("known are"));
+}
+
 TEST_CASE("hostile documents meet limits", "[import][refusal]") {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   check_refused(import_text(document(kernel(0) + R"(,{"ph": "X", "args": )" + deep + "}")),

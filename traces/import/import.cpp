@@ -79,6 +79,25 @@ std::string known_formats() {
   return join_words(titles);
 }
 
+// What to do with a file that nobody reads. What it is was looked for in its content; the name only tells
+// which tool can turn it into something that is read.
+std::string advice_for(const fs::path& path) {
+  const std::string ending = path.extension().string();
+  if (ending == ".nsys-rep" || ending == ".qdrep") {
+    return "nsys export --type sqlite --include-blobs=true " + path.filename().string();
+  }
+  if (ending == ".pftrace" || ending == ".perfetto-trace") {
+    return "convert it with perfetto's traceconv json, if torch.profiler wrote it";
+  }
+  if (ending == ".ncu-rep")
+    return "Nsight Compute records single kernels; record with nsys instead";
+  if (ending == ".zip" || ending == ".tar" || ending == ".tgz" || ending == ".bz2" ||
+      ending == ".xz") {
+    return "unpack it and import the files inside";
+  }
+  return "known are " + known_formats();
+}
+
 // The user said what the columns are: a table that has them, or that is named and lacks some, which its
 // reader tells.
 bool is_mapped_table(std::string_view head, bool named, const ReadContext& context) {
@@ -138,7 +157,7 @@ Result<Imported> import_files(const std::vector<fs::path>& inputs, const ImportO
       const std::string looks = describe(source.head());
       if (candidate.named) {
         return fail(Code::kBadInput, "no known trace format: it is " + looks, source.name(),
-                    "known are " + known_formats());
+                    advice_for(candidate.path));
       }
       out.findings.add("file-skipped", Severity::kInfo, source.name() + ": " + looks,
                        "files of unknown content inside folders are not read");
