@@ -19,9 +19,6 @@ void HostCalls::join(RankTrace& trace, std::vector<int64_t> keep, const std::str
     return parts == 1 ? 0 : (static_cast<uint64_t>(id) * 0x9e3779b97f4a7c15ULL >> 32) % parts;
   };
   uint64_t orphans = 0, duplicates = 0;
-  for (size_t op = 0; op < ops.size(); ++op) {
-    if (ops.correlation[op] == 0 && trace.lanes[ops.lane[op]].kind == LaneKind::kStream) ++orphans;
-  }
   std::vector<HostCall> host;
   std::vector<int64_t> gpu;
   for (size_t part = 0; part < parts; ++part) {
@@ -29,8 +26,11 @@ void HostCalls::join(RankTrace& trace, std::vector<int64_t> keep, const std::str
     gpu.clear();
     for (size_t op = 0; op < ops.size(); ++op) {
       const int64_t id = ops.correlation[op];
-      if (id == 0 || part_of(id) != part) continue;
-      if (trace.lanes[ops.lane[op]].kind == LaneKind::kStream) {
+      if (part_of(id) != part) continue;
+      const bool on_stream = trace.lanes[ops.lane[op]].kind == LaneKind::kStream;
+      if (id == 0) {
+        orphans += on_stream ? 1 : 0;
+      } else if (on_stream) {
         gpu.push_back(id);
       } else {
         host.push_back({id, static_cast<uint32_t>(op)});

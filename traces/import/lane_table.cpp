@@ -18,9 +18,7 @@ size_t LaneTable::Hash::operator()(const LaneKey& k) const {
   return h ^ (h >> 29);
 }
 
-std::optional<LaneId> LaneTable::of(const LaneKey& key, std::vector<Lane>& lanes) {
-  Recent& recent = recent_[key.kind == LaneKind::kStream ? 1 : 0];
-  if (recent.lane >= 0 && recent.key == key) return static_cast<LaneId>(recent.lane);
+std::optional<LaneId> LaneTable::look_up(const LaneKey& key, std::vector<Lane>& lanes) {
   auto found = lanes_.find(key);
   if (found == lanes_.end()) {
     if (lanes.size() >= kMostLanes) return std::nullopt;
@@ -28,7 +26,7 @@ std::optional<LaneId> LaneTable::of(const LaneKey& key, std::vector<Lane>& lanes
     lanes.push_back({key.kind, key.id, 0});
     keys_.push_back(key);
   }
-  recent = {key, found->second};
+  recent_[key.kind == LaneKind::kStream ? 1 : 0] = {key, found->second};
   return found->second;
 }
 

@@ -24,7 +24,11 @@ struct LaneKey {
 class LaneTable {
  public:
   // The lane of `key`, behind those of `lanes` when it is new; nothing when a trace can hold no more.
-  [[nodiscard]] std::optional<LaneId> of(const LaneKey& key, std::vector<Lane>& lanes);
+  [[nodiscard]] std::optional<LaneId> of(const LaneKey& key, std::vector<Lane>& lanes) {
+    const Recent& recent = recent_[key.kind == LaneKind::kStream ? 1 : 0];
+    if (recent.lane >= 0 && recent.key == key) return static_cast<LaneId>(recent.lane);
+    return look_up(key, lanes);
+  }
   // Nothing when there is no such lane.
   [[nodiscard]] std::optional<LaneId> find(const LaneKey& key) const;
   // In the order in which they came.
@@ -39,6 +43,8 @@ class LaneTable {
   void name(RankTrace& trace, const std::vector<int64_t>& communicating, Strings& strings) const;
 
  private:
+  [[nodiscard]] std::optional<LaneId> look_up(const LaneKey& key, std::vector<Lane>& lanes);
+
   struct Hash {
     size_t operator()(const LaneKey& k) const;
   };
