@@ -91,6 +91,12 @@ class Assessment {
       remark(remark::kLessWork,
              fmt::format("this is not the job that was broken: {}; doing less is no repair", lost));
     }
+    if (const auto names = emptied_environment(jobs); !names.empty()) {
+      remark(remark::kTooBroad,
+             fmt::format("the environment was emptied: {} were in order and are gone as well; take "
+                         "out what is wrong and leave the rest",
+                         some_of(names)));
+    }
     if (const auto fields = silenced(jobs); !fields.empty()) {
       remark(remark::kSilenced,
              fmt::format("launch.training: {} {} removed; what is not said is not repaired",

@@ -207,6 +207,31 @@ std::vector<std::string> silenced(const LabJobs& jobs) {
   return out;
 }
 
+std::vector<std::string> emptied_environment(const LabJobs& jobs) {
+  const pb::Launch& healthy = jobs.healthy.document.launch();
+  const pb::Launch& broken = jobs.broken.document.launch();
+  const pb::Launch& after = jobs.learners.document.launch();
+  const int ranks = std::min({healthy.ranks_size(), broken.ranks_size(), after.ranks_size()});
+  for (int i = 0; i < ranks; ++i) {
+    const auto then = sim::environment_of(healthy, healthy.ranks(i));
+    const auto was = sim::environment_of(broken, broken.ranks(i));
+    const auto now = sim::environment_of(after, after.ranks(i));
+    std::vector<std::string> gone;
+    bool some_left = false;
+    for (const auto& [name, value] : then) {
+      const auto at = was.find(name);
+      if (at == was.end() || at->second != value) continue;
+      if (now.count(name) > 0) {
+        some_left = true;
+      } else {
+        gone.push_back(name);
+      }
+    }
+    if (!some_left && gone.size() > 1) return gone;
+  }
+  return {};
+}
+
 std::vector<pb::LabRemark> judge_patches(const pb::Scenario& written, const LabJob& job) {
   std::vector<pb::LabRemark> out;
   for (const pb::Patch& patch : written.patches()) {

@@ -34,6 +34,10 @@ struct LabJobs {
 // What the broken job says of its training and the learner's leaves out: "learning_rate".
 [[nodiscard]] std::vector<std::string> silenced(const LabJobs& jobs);
 
+// Variables of a rank that were in order and that the learner took away all together, with the wrong one among them:
+// "NCCL_DEBUG", "OMP_NUM_THREADS"; empty where one of them is left, or where there was only one.
+[[nodiscard]] std::vector<std::string> emptied_environment(const LabJobs& jobs);
+
 // Remarks about the learner's `patches`: not-a-repair, too-broad, unneeded.
 [[nodiscard]] std::vector<pb::LabRemark> judge_patches(const pb::Scenario& written,
                                                        const LabJob& job);

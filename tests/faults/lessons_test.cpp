@@ -197,6 +197,26 @@ TEST_CASE("removing what is sealed does not repair a job", "[faults][lessons]") 
   CHECK(has_remark(*check, remark::kStillThere));
 }
 
+TEST_CASE("emptying the environment is no repair of one variable", "[faults][lessons]") {
+  SilentReporter reporter;
+  const LabJob job = job_of("L06", 5);
+  pb::Scenario written = job.written;
+  for (pb::NodeLaunch& node : *written.mutable_launch()->mutable_nodes()) node.clear_env();
+  const auto emptied = assess(job, written, reporter);
+  REQUIRE(emptied);
+  CHECK_FALSE(emptied->passed());
+  CHECK(has_remark(*emptied, remark::kTooBroad));
+  // One that was in order may go.
+  written = job.written;
+  for (pb::NodeLaunch& node : *written.mutable_launch()->mutable_nodes()) {
+    node.mutable_env()->erase("NCCL_IB_DISABLE");
+    node.mutable_env()->erase("NCCL_DEBUG");
+  }
+  const auto repaired = assess(job, written, reporter);
+  REQUIRE(repaired);
+  CHECK(repaired->passed());
+}
+
 TEST_CASE("two labs played through: what is promised comes out", "[faults][lessons]") {
   SilentReporter reporter;
   for (const char* id : {"L01", "L07"}) {
