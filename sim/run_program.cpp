@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/kernels_alone.hpp"
 #include "sim/launch_order.hpp"
 #include "sim/prepared.hpp"
 #include "sim/scenario/alone.hpp"
@@ -57,7 +58,12 @@ Result<RunProgram> program_of_run(const Scenario& scenario) {
   if (auto ordered = order_launches(scenario, program); !ordered) {
     return tl::unexpected(std::move(ordered).error());
   }
-  if (scenario.alone) separate_ranks(program);
+  if (scenario.alone) {
+    if (auto freed = free_kernels(scenario, program); !freed) {
+      return tl::unexpected(std::move(freed).error());
+    }
+    separate_ranks(program);
+  }
   RH_TRY(std::vector<bool> grew, grow_communicators(scenario, program));
   return RunProgram{std::make_shared<const traces::Program>(std::move(program)), std::move(grew)};
 }

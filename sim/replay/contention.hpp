@@ -21,6 +21,12 @@
 
 namespace rehearse::sim {
 
+// What a call takes of the kernels beside it, between 0 and 1; 0 where the GPU is not known.
+[[nodiscard]] double share_of_kernels(const CallTraffic& traffic,
+                                      std::span<const BytesPerSec> capacity, const GpuShare& gpu);
+// The rate of kernels beside calls that take `share` of them.
+[[nodiscard]] double rate_beside(double share);
+
 // 1: no contention.
 [[nodiscard]] double rate_beside_calls(const traces::RankProgram& rank,
                                        std::span<const uint32_t> meeting_of,

@@ -5,13 +5,11 @@
 #include <map>
 #include <tuple>
 
+#include "sim/replay/contention.hpp"
 #include "sim/replay/meetings.hpp"
 
 namespace rehearse::sim {
 namespace {
-
-// Of each byte a GPU passes on in a collective: read what came in, read its own, write the result.
-constexpr double kMemoryPasses = 3;
 
 class Declarer {
  public:
@@ -102,7 +100,7 @@ class Declarer {
     for (const HopLoad& hop : traffic.hops) {
       shape.hops.push_back({hop.from, hop.to, route(hop.load, call.communicator), hop.load.bytes});
     }
-    contend(call, traffic, slowest, shape);
+    contend(call, traffic, shape);
     if (is_instant(call)) {
       shape.latency = 0;
       shape.flows.clear();
@@ -141,17 +139,13 @@ class Declarer {
     return out;
   }
 
-  void contend(const traces::Call& call, const CallTraffic& traffic, double seconds,
-               DeclaredShape& shape) const {
+  void contend(const traces::Call& call, const CallTraffic& traffic, DeclaredShape& shape) const {
     const auto& members = program_.communicators[call.communicator].members;
     if (options_.gpus.empty() || members.empty()) return;
     const int r = program_.find(members.front());
     if (r < 0) return;
-    const GpuShare& gpu = options_.gpus[static_cast<size_t>(r)];
-    if (gpu.sms > 0) shape.sm_share = static_cast<double>(traffic.channels) / gpu.sms;
-    if (gpu.memory_bandwidth > 0 && seconds > 0) {
-      shape.memory_share = kMemoryPasses * traffic.bus_bytes / seconds / gpu.memory_bandwidth;
-    }
+    shape.share_of_kernels =
+        share_of_kernels(traffic, options_.capacity, options_.gpus[static_cast<size_t>(r)]);
   }
 
   const traces::Program& program_;

@@ -37,9 +37,8 @@ struct DeclaredShape {
   DeclaredPlan plan;              // empty: the flows stand for it
   bool planned_apart = false;     // members' settings make them plan it differently
   Bytes credit = 0;
-  Bytes bytes = 0;          // of one hop's payload, to compare with the credit
-  double sm_share = 0;      // of a GPU's multiprocessors that its channels hold
-  double memory_share = 0;  // of a GPU's memory bandwidth that it takes when alone
+  Bytes bytes = 0;              // of one hop's payload, to compare with the credit
+  double share_of_kernels = 0;  // what it takes of kernels beside it (contention.hpp)
 };
 
 // Since when the first of the calls in flight over a link has been moving data; -1: there is none.

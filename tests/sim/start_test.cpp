@@ -113,4 +113,17 @@ TEST_CASE("a start that fails before a collective is recorded leaves none", "[br
   }
 }
 
+TEST_CASE("ranks that work alone lose nothing to collectives that are gone", "[bringup]") {
+  SilentReporter silent;
+  const auto healthy = simulate(load("fsdp-32", {}), silent);
+  const auto alone =
+      simulate(load("fsdp-32", {"launch.env.WORLD_SIZE=1", "launch.env.RANK=0"}), silent);
+  REQUIRE(healthy);
+  REQUIRE(alone);
+  CHECK(alone->verdict() == pb::WRONG_SEMANTICS);
+  // Its kernels were recorded beside collectives; taken for what kernels need alone, a step would be a fifth longer.
+  CHECK(alone->step_time_ns().mean() < healthy->step_time_ns().mean());
+  CHECK(alone->step_time_ns().mean() > healthy->step_time_ns().mean() * 7 / 10);
+}
+
 }  // namespace rehearse::start_test
