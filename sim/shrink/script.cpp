@@ -77,9 +77,10 @@ DEVICE = "cpu"
 if options.backend == "nccl":
     DEVICE = "cuda:" + os.environ.get("LOCAL_RANK", "0")
     torch.cuda.set_device(DEVICE)
-dist.init_process_group(options.backend, timeout=datetime.timedelta(seconds=options.timeout))
+TIMEOUT = datetime.timedelta(seconds=options.timeout)
+dist.init_process_group(options.backend, timeout=TIMEOUT)
 # Every rank makes every group, in the same order, also those it is not in.
-PROCESS_GROUPS = {name: dist.new_group(members) for name, members in GROUPS.items()}
+PROCESS_GROUPS = {name: dist.new_group(members, timeout=TIMEOUT) for name, members in GROUPS.items()}
 issued = []
 for number, (what, group, elements, dtype, peer, waits) in enumerate(CALLS[RANK]):
     if STOPS.get(RANK) == number:

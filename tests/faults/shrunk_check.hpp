@@ -17,6 +17,7 @@ namespace rehearse::tests {
 inline pb::Outcome observe_run(const sim::Scenario& scenario) {
   SilentReporter silent;
   const auto rules = faults::Rules::load_shipped();
+  if (!rules) FAIL(rules.error().message());
   auto outcome = sim::simulate(scenario, silent);
   if (!outcome) FAIL(outcome.error().message());
   faults::observe(scenario, *rules, nullptr, *outcome);
