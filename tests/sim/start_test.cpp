@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "sim/bringup/bringup.hpp"
 #include "sim/simulate.hpp"
+#include "tests/sim/starts.hpp"
 #include "tests/temporary_folder.hpp"
 #include "traces/export/flight_recorder.hpp"
 #include "traces/import/import.hpp"
@@ -12,30 +12,11 @@
 namespace rehearse::start_test {
 using namespace rehearse;
 using namespace rehearse::sim;
+using namespace rehearse::tests;
 
 namespace {
 
 using Words = std::vector<std::string>;
-
-Scenario load(const std::string& name, const Words& settings) {
-  SilentReporter silent;
-  auto scenario = load_scenario(name, silent);
-  REQUIRE(scenario);
-  for (const std::string& setting : settings) {
-    const auto patch = parse_assignment(setting);
-    REQUIRE(patch);
-    const auto applied = apply(*scenario, *patch);
-    INFO((applied ? "" : applied.error().message()));
-    REQUIRE(applied);
-  }
-  return *scenario;
-}
-
-bringup::CameUp start(const Words& settings) {
-  auto up = bringup::bring_up(load("ddp-16", settings));
-  REQUIRE(up);
-  return *up;
-}
 
 pb::Outcome records(const Words& settings) {
   SilentReporter silent;
@@ -51,7 +32,7 @@ TEST_CASE("a network that NCCL_NET asks for and that is not there ends the start
        {Words{"launch.env.NCCL_NET=Infiniband"},
         Words{"launch.env.NCCL_NET=ib", "launch.env.NCCL_IB_DISABLE=1"},
         Words{"launch.env.NCCL_NET=IB", "launch.env.NCCL_IB_HCA=mlx5_0:2"}}) {
-    const bringup::CameUp up = start(settings);
+    const bringup::CameUp up = start("ddp-16", settings);
     INFO(settings.front());
     REQUIRE(up.failed);
     CHECK(up.outcome.verdict() == pb::CRASH);
@@ -61,18 +42,20 @@ TEST_CASE("a network that NCCL_NET asks for and that is not there ends the start
   for (const char* setting : {"launch.env.NCCL_NET=SOCKET", "launch.env.NCCL_NET=ib",
                               "launch.env.NCCL_IB_HCA=mlx5_0:2"}) {
     INFO(setting);
-    CHECK_FALSE(start({setting}).failed);
+    CHECK_FALSE(start("ddp-16", {setting}).failed);
   }
 }
 
 TEST_CASE("ranks that write one setting differently do not disagree", "[bringup]") {
   CHECK_FALSE(
-      start({"launch.env.NCCL_ALGO=Ring", "launch.ranks[node=1].env.NCCL_ALGO=ring"}).failed);
-  CHECK_FALSE(start({"launch.ranks[node=1].env.NCCL_BUFFSIZE=4194304"}).failed);
-  CHECK_FALSE(
-      start({"launch.env.NCCL_BUFFSIZE=0x100000", "launch.ranks[node=1].env.NCCL_BUFFSIZE=1048576"})
+      start("ddp-16", {"launch.env.NCCL_ALGO=Ring", "launch.ranks[node=1].env.NCCL_ALGO=ring"})
           .failed);
-  CHECK(start({"launch.env.NCCL_ALGO=Ring", "launch.ranks[node=1].env.NCCL_ALGO=Tree"}).failed);
+  CHECK_FALSE(start("ddp-16", {"launch.ranks[node=1].env.NCCL_BUFFSIZE=4194304"}).failed);
+  CHECK_FALSE(start("ddp-16", {"launch.env.NCCL_BUFFSIZE=0x100000",
+                               "launch.ranks[node=1].env.NCCL_BUFFSIZE=1048576"})
+                  .failed);
+  CHECK(start("ddp-16", {"launch.env.NCCL_ALGO=Ring", "launch.ranks[node=1].env.NCCL_ALGO=Tree"})
+            .failed);
 }
 
 TEST_CASE("a start that hangs in its first collective leaves dumps with that call",

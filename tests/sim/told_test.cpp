@@ -2,38 +2,12 @@
 // What processes are told and what their libraries are, by framework and version.
 #include <catch2/catch.hpp>
 
-#include "sim/bringup/bringup.hpp"
-#include "sim/simulate.hpp"
+#include "tests/sim/starts.hpp"
 
 namespace rehearse::told_test {
 using namespace rehearse;
 using namespace rehearse::sim;
-
-namespace {
-
-constexpr Nanos kSecond = 1'000'000'000;
-
-bringup::CameUp start(const std::string& name, const std::vector<std::string>& settings) {
-  SilentReporter silent;
-  auto scenario = load_scenario(name, silent);
-  REQUIRE(scenario);
-  for (const std::string& setting : settings) {
-    const auto patch = parse_assignment(setting);
-    REQUIRE(patch);
-    const auto applied = apply(*scenario, *patch);
-    INFO((applied ? "" : applied.error().message()));
-    REQUIRE(applied);
-  }
-  auto up = bringup::bring_up(*scenario);
-  REQUIRE(up);
-  return std::move(*up);
-}
-
-std::string first_text(const pb::Outcome& outcome) {
-  return outcome.error_text().empty() ? "" : outcome.error_text(0).text();
-}
-
-}  // namespace
+using namespace rehearse::tests;
 
 TEST_CASE("TensorFlow reads TF_CONFIG and not the variables of other launchers", "[bringup]") {
   CHECK_FALSE(start("tf-8", {"launch.env.WORLD_SIZE=1", "launch.env.RANK=0"}).failed);
