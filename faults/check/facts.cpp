@@ -261,6 +261,15 @@ Facts::Facts(const pb::Scenario& document, uint32_t elsewhere)
     rank_facts_.push_back(std::move(facts));
     const auto env = sim::environment_of(launch, rank);
     environments_.emplace_back(env.begin(), env.end());
+    // Programs read either spelling of these.
+    constexpr std::pair<const char*, const char*> kProxies[] = {{"http_proxy", "HTTP_PROXY"},
+                                                                {"https_proxy", "HTTPS_PROXY"},
+                                                                {"all_proxy", "ALL_PROXY"},
+                                                                {"no_proxy", "NO_PROXY"}};
+    for (const auto& [small, large] : kProxies) {
+      const auto at = env.find(small);
+      if (at != env.end()) environments_.back().emplace(large, at->second);
+    }
     rank_facts_.back()["net.asked"] = word_of(sim::asked_network(env));
     rank_facts_.back()["net.verbs_off"] = sim::verbs_disabled(env) ? "true" : "false";
   }

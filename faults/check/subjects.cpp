@@ -55,7 +55,7 @@ constexpr SubjectKind kKinds[] = {
      list_interfaces},
     {"adapter",
      "nic.index nic.name nic.kind nic.down nic.bandwidth nic.usual_bandwidth nic.mtu nic.usual_mtu "
-     "nic.rail "
+     "nic.rail nic.beside_infiniband "
      "nic.usual_rail nic.gid_index nic.usual_gid_index nic.gpudirect nic.usual_name",
      list_adapters},
     {"meeting-point",

@@ -239,6 +239,9 @@ void list_adapters(const Facts& facts, const pb::CheckTables&, const Emit& emit)
   }
   for (size_t n = 0; n < facts.nodes(); ++n) {
     const pb::Node& node = platform.nodes(static_cast<int>(n));
+    const bool infiniband =
+        std::any_of(node.nics().begin(), node.nics().end(),
+                    [](const pb::Nic& nic) { return nic.kind() == pb::INFINIBAND && !nic.down(); });
     for (int i = 0; i < node.nics_size(); ++i) {
       const pb::Nic& nic = node.nics(i);
       const Column& column = columns[i];
@@ -246,6 +249,7 @@ void list_adapters(const Facts& facts, const pb::CheckTables&, const Emit& emit)
                     {"nic.name", nic.name()},
                     {"nic.kind", enum_word(*pb::NicKind_descriptor(), nic.kind())},
                     {"nic.down", nic.down() ? "true" : "false"},
+                    {"nic.beside_infiniband", infiniband ? "true" : "false"},
                     {"nic.gpudirect", nic.gpudirect() ? "true" : "false"},
                     {"nic.rail", std::to_string(nic.has_rail() ? nic.rail() : i)},
                     {"nic.usual_rail", std::to_string(usual(column.rail))},

@@ -13,6 +13,7 @@
 #include "faults/check/expression.hpp"
 #include "faults/check/files/launch_script.hpp"
 #include "faults/check/files/machine.hpp"
+#include "faults/check/files/training_script.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -130,7 +131,8 @@ class Collector {
     // A hostfile lists all nodes there are, whatever the launcher is told.
     listed_ = !of_kind(FileKind::kHostfile).empty();
     for (const auto& [i, script] : scripts_) {
-      if (!listed_) wanted = std::max(wanted, script.nodes.value_or(1));
+      const auto& told = script.allocated_nodes ? script.allocated_nodes : script.nodes;
+      if (!listed_) wanted = std::max(wanted, told.value_or(1));
     }
     for (FileKind kind :
          {FileKind::kEnvironment, FileKind::kIpAddr, FileKind::kIbstat, FileKind::kTopology}) {
@@ -188,45 +190,15 @@ class Collector {
       out_.document.mutable_platform()->add_nodes()->set_name(name);
     for (size_t i = 0; i < files_.size(); ++i) {
       for (uint32_t n : out_.roles[i].nodes)
-        describe(*out_.document.mutable_platform()->mutable_nodes(static_cast<int>(n)), i);
+        describe(i, *out_.document.mutable_platform()->mutable_nodes(static_cast<int>(n)));
       // Versions and the like that nobody tells a node for hold for all.
       if (!out_.roles[i].nodes.empty() || describes_processes(out_.roles[i].kind)) continue;
-      for (pb::Node& node : *out_.document.mutable_platform()->mutable_nodes()) describe(node, i);
+      for (pb::Node& node : *out_.document.mutable_platform()->mutable_nodes()) describe(i, node);
     }
   }
 
-  void describe(pb::Node& node, size_t file) {
-    const std::string& text = files_[file].text;
-    switch (out_.roles[file].kind) {
-      case FileKind::kIpAddr:
-        for (pb::Interface& each : read_ip_addr(text)) *node.add_interfaces() = std::move(each);
-        break;
-      case FileKind::kIbstat:
-        node.clear_nics();
-        for (pb::Nic& each : read_ibstat(text)) *node.add_nics() = std::move(each);
-        break;
-      case FileKind::kTopology: {
-        const TopologyParts parts = read_topology(text, files_[file].name);
-        for (uint32_t g = 0; g < parts.gpus; ++g)
-          node.add_gpus()->set_name(fmt::format("gpu{}", g));
-        if (node.nics_size() > 0) break;
-        for (const std::string& name : parts.adapters) {
-          pb::Nic& nic = *node.add_nics();
-          nic.set_name(name);
-          nic.set_gpudirect(true);
-        }
-        break;
-      }
-      case FileKind::kVersions:
-        for (const auto& [name, version] : read_versions(text))
-          (*node.mutable_versions())[name] = version;
-        break;
-      case FileKind::kSharedMemory:
-        node.set_shm(read_shm(text));
-        break;
-      default:
-        break;
-    }
+  void describe(size_t file, pb::Node& node) {
+    describe_node(out_.roles[file].kind, files_[file].text, files_[file].name, node);
   }
 
   // Script of a node, or the only one.
@@ -241,7 +213,14 @@ class Collector {
 
   uint32_t processes_on(uint32_t node) {
     const LaunchScript* script = script_of(node);
-    if (script != nullptr && script->processes_per_node) return *script->processes_per_node;
+    if (script != nullptr && script->processes_per_node) {
+      return std::min(kMostRanks,
+                      *script->processes_per_node * script->launchers_per_node.value_or(1));
+    }
+    const pb::Node& described = out_.document.platform().nodes(static_cast<int>(node));
+    if (script != nullptr && script->one_per_gpu && described.gpus_size() > 0) {
+      return static_cast<uint32_t>(described.gpus_size());
+    }
     if (const auto at = slots_.find(nodes_[node]); at != slots_.end()) return at->second;
     if (script != nullptr && script->processes && !nodes_.empty()) {
       return std::max<uint32_t>(1, *script->processes / static_cast<uint32_t>(nodes_.size()));
@@ -278,6 +257,7 @@ class Collector {
           out.set_gpu(local);
           for (const auto& [name, value] : variables_of(n)) (*out.mutable_env())[name] = value;
           if (const auto group = node_rank_of(n)) (*out.mutable_env())["GROUP_RANK"] = *group;
+          add_own_launch(n, *out.mutable_env());
         }
       }
       if (const auto asked = asked_for(); asked && *asked > rank) launch.set_world_size(*asked);
@@ -290,6 +270,19 @@ class Collector {
         (*rank.mutable_env())["TF_CONFIG"] = files_[i].text;
       }
     }
+  }
+
+  // What torchrun tells its processes, where each node has a script of its own.
+  void add_own_launch(uint32_t node, google::protobuf::Map<std::string, std::string>& env) const {
+    const LaunchScript* script = scripts_.size() > 1 ? script_of(node) : nullptr;
+    if (script == nullptr || script->launcher != pb::TORCHRUN) return;
+    const auto add = [&](const char* name, const std::string& value) {
+      if (!value.empty() && env.count(name) == 0) env[name] = value;
+    };
+    add("MASTER_ADDR", script->master_addr);
+    if (script->master_port) add("MASTER_PORT", std::to_string(*script->master_port));
+    if (script->processes_per_node)
+      add("LOCAL_WORLD_SIZE", std::to_string(*script->processes_per_node));
   }
 
   // The node rank that torchrun is given there, where the node's own script or environment says so.
@@ -391,6 +384,11 @@ class Collector {
       if (listed_ && script.launcher == pb::TORCHRUN && script.nodes.value_or(1) > nodes_.size()) {
         launch.set_world_size(*script.nodes * script.processes_per_node.value_or(1));
       }
+      const bool several = script.launchers_per_node.value_or(1) > 1;
+      const bool other_nodes = script.allocated_nodes && script.nodes != script.allocated_nodes;
+      if (script.processes_per_node && script.nodes && (several || other_nodes)) {
+        launch.set_world_size(*script.nodes * *script.processes_per_node);
+      }
     }
     const auto any = [&](const char* name) {
       return std::any_of(environments_.begin(), environments_.end(),
@@ -409,21 +407,9 @@ class Collector {
     }
   }
 
-  // Facts of the training script by the table's patterns.
   void read_training() {
     for (size_t i : of_kind(FileKind::kTrainingScript)) {
-      for (const pb::ScriptSign& sign : tables_.script_signs()) {
-        const std::string& text = files_[i].text;
-        const auto found = [&](const std::string& part) {
-          return text.find(part) != std::string::npos;
-        };
-        const bool has = std::any_of(sign.has().begin(), sign.has().end(), found);
-        const bool lacks = std::none_of(sign.lacks().begin(), sign.lacks().end(), found);
-        if (!has || !lacks) continue;
-        const auto set = set_path(out_.document, sign.path(), sign.value());
-        if (!set)
-          out_.findings.add("script-sign-wrong", Severity::kWarning, sign.path(), set.error().what);
-      }
+      read_training_script(files_[i].text, tables_, out_.document, out_.findings);
     }
   }
 

@@ -3,9 +3,9 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "base/environment.hpp"
 #include "base/text.hpp"
 #include "faults/check/files/collect.hpp"
-#include "base/environment.hpp"
 #include "platforms/import/import.hpp"
 
 namespace rehearse::faults {
@@ -33,6 +33,9 @@ bool is_host_line(const std::vector<std::string>& words) {
 }
 
 bool is_package_line(const std::string& line, const std::vector<std::string>& words) {
+  // The head of `pip list`.
+  if (words.size() >= 2 && words[0] == "Package" && words[1] == "Version") return true;
+  if (words[0].find_first_not_of('-') == std::string::npos && words.size() >= 2) return true;
   if (line.find("==") != line.npos) return words.size() == 1;
   return words.size() == 2 && std::isdigit(static_cast<unsigned char>(words[1].front())) != 0 &&
          words[1].find('.') != std::string::npos;
@@ -59,6 +62,16 @@ bool has_line(std::string_view text, std::string_view begin) {
   return text.starts_with(begin) || text.find("\n" + std::string(begin)) != text.npos;
 }
 
+// A line of `ip -br addr`: "lo  UNKNOWN  127.0.0.1/8".
+bool has_brief_loopback(std::string_view text) {
+  for (const std::string& line : split(text, '\n')) {
+    if (!line.starts_with("lo ")) continue;
+    const std::vector<std::string> words = shell_words(line, {});
+    return words.size() >= 3 && words[1] == "UNKNOWN" && words[2].find('/') != std::string::npos;
+  }
+  return false;
+}
+
 bool has_any(std::string_view text, std::initializer_list<std::string_view> parts) {
   return std::any_of(parts.begin(), parts.end(),
                      [&](std::string_view part) { return text.find(part) != text.npos; });
@@ -69,8 +82,12 @@ bool has_any(std::string_view text, std::initializer_list<std::string_view> part
 FileKind file_kind(std::string_view text) {
   if (invalid_utf8(text) != std::string_view::npos || text.find('\0') != text.npos)
     return FileKind::kUnknown;
-  if (has_line(text, "CA '")) return FileKind::kIbstat;
+  if (has_line(text, "CA '") || has_line(text, "Infiniband device '") || has_line(text, "hca_id:"))
+    return FileKind::kIbstat;
   if (has_any(text, {"> mtu "}) && has_any(text, {"<LOOPBACK", "<BROADCAST", "link/"}))
+    return FileKind::kIpAddr;
+  if (has_any(text, {": flags="}) && has_any(text, {"  mtu "})) return FileKind::kIpAddr;
+  if (has_any(text, {"1: lo    inet ", "1: lo inet "}) || has_brief_loopback(text))
     return FileKind::kIpAddr;
   if (platforms::format_of(text) == platforms::ImportFormat::kNvidiaSmi) return FileKind::kTopology;
   if (has_any(text, {"Driver Version:", "Cuda compilation tools", "(Open MPI)"}))
@@ -86,8 +103,9 @@ FileKind file_kind(std::string_view text) {
   }
   const LineCounts counts = count_lines(text);
   if (text.starts_with("#!") || has_line(text, "#SBATCH") ||
-      has_any(text, {"torchrun ", "mpirun ", "horovodrun ", "srun ", "torch.distributed.run ",
-                     "torch.distributed.launch "})) {
+      has_any(text,
+              {"torchrun ", "mpirun ", "mpiexec ", "horovodrun ", "srun ", "torch.distributed.run ",
+               "torch.distributed.launch ", "deepspeed ", "accelerate launch "})) {
     return FileKind::kLaunchScript;
   }
   if (counts.all == 0) return FileKind::kUnknown;

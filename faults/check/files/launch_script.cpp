@@ -92,8 +92,37 @@ void read_torchrun(const std::vector<std::string>& words, LaunchScript& out) {
     if (colon != endpoint->npos)
       keep_first(out.master_port, whole_number(endpoint->substr(colon + 1)));
   }
-  if (!out.nodes) out.nodes = 1;
-  if (!out.processes_per_node) out.processes_per_node = 1;
+  if (!out.nodes && !options.get({"--nnodes"})) out.nodes = 1;
+  const auto processes = options.get({"--nproc-per-node"});
+  out.one_per_gpu = processes == "gpu" || processes == "auto";
+  if (!processes) out.processes_per_node = 1;
+}
+
+// Starts one process per GPU of the nodes of a hostfile.
+void read_deepspeed(const std::vector<std::string>& words, LaunchScript& out) {
+  const Options options(words);
+  out.launcher = pb::TORCHRUN;
+  keep_first(out.nodes, options.number({"--num-nodes"}));
+  keep_first(out.processes_per_node, options.number({"--num-gpus"}));
+  keep_first(out.node_rank, options.number({"--node-rank"}));
+  if (const auto address = options.get({"--master-addr"})) out.master_addr = *address;
+  keep_first(out.master_port, options.number({"--master-port"}));
+}
+
+void read_accelerate(const std::vector<std::string>& words, LaunchScript& out) {
+  const Options options(words);
+  out.launcher = pb::TORCHRUN;
+  const uint32_t nodes = options.number({"--num-machines"}).value_or(1);
+  keep_first(out.nodes, std::optional(nodes));
+  // Of all machines together.
+  if (const auto processes = options.number({"--num-processes"}); processes && nodes > 0) {
+    keep_first(out.processes_per_node, std::optional(std::max(1u, *processes / nodes)));
+  }
+  keep_first(out.node_rank, options.number({"--machine-rank"}));
+  if (const auto rank = options.get({"--machine-rank"}))
+    out.node_rank_variable = variable_in(*rank);
+  if (const auto address = options.get({"--main-process-ip"})) out.master_addr = *address;
+  keep_first(out.master_port, options.number({"--main-process-port"}));
 }
 
 void read_mpirun(const std::vector<std::string>& words, LaunchScript& out) {
@@ -106,6 +135,15 @@ void read_mpirun(const std::vector<std::string>& words, LaunchScript& out) {
       const size_t equals = words[i + 1].find('=');
       if (equals != std::string::npos)
         out.variables[words[i + 1].substr(0, equals)] = words[i + 1].substr(equals + 1);
+    }
+    // MPICH and Intel MPI.
+    if (words[i] == "-genv" || words[i] == "-env") {
+      const size_t equals = words[i + 1].find('=');
+      if (equals != std::string::npos) {
+        out.variables[words[i + 1].substr(0, equals)] = words[i + 1].substr(equals + 1);
+      } else if (i + 2 < words.size() && is_environment_name(words[i + 1])) {
+        out.variables[words[i + 1]] = words[i + 2];
+      }
     }
     if ((words[i] == "--mca" || words[i] == "-mca") && i + 2 < words.size()) {
       out.variables["OMPI_MCA_" + words[i + 1]] = words[i + 2];
@@ -124,13 +162,29 @@ void read_horovodrun(const std::vector<std::string>& words, LaunchScript& out) {
   }
 }
 
+// N of "gpu:N", "gpu:a100:N(S:0-1)", "a100:N" and "N".
+std::optional<uint32_t> gpus_in(std::string_view text) {
+  text = text.substr(0, text.find_first_of("(,"));
+  const size_t colon = text.rfind(':');
+  return whole_number(std::string(colon == text.npos ? text : text.substr(colon + 1)));
+}
+
 void read_slurm(const std::vector<std::string>& words, LaunchScript& out) {
   const Options options(words);
+  const auto gres = options.get({"--gres"});
+  auto gpus = options.get({"--gpus-per-node"});
+  if (!gpus && gres && gres->starts_with("gpu")) gpus = gres;
+  if (const auto count = gpus ? gpus_in(*gpus) : std::nullopt) {
+    out.variables["SLURM_GPUS_ON_NODE"] = std::to_string(*count);
+  }
+  if (const auto tasks = options.number({"--ntasks-per-node"})) {
+    out.variables["SLURM_NTASKS_PER_NODE"] = std::to_string(*tasks);
+  }
   keep_first(out.processes, options.number({"--ntasks", "-n"}));
   keep_first(out.nodes, options.number({"--nodes", "-N"}));
   keep_first(out.processes_per_node, options.number({"--ntasks-per-node"}));
-  if (const auto gpus = options.get({"--gpus-per-task"}))
-    out.variables["SLURM_GPUS_PER_TASK"] = *gpus;
+  if (const auto each = options.get({"--gpus-per-task"}))
+    out.variables["SLURM_GPUS_PER_TASK"] = *each;
 }
 
 bool names_command(const std::string& word, std::string_view command) {
@@ -138,19 +192,34 @@ bool names_command(const std::string& word, std::string_view command) {
 }
 
 void read_command(const std::vector<std::string>& words, LaunchScript& out) {
+  bool by_slurm = false;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::vector<std::string> rest(words.begin() + static_cast<std::ptrdiff_t>(i) + 1,
                                         words.end());
     const bool module =
         words[i] == "-m" && i + 1 < words.size() &&
         (words[i + 1] == "torch.distributed.run" || words[i + 1] == "torch.distributed.launch");
-    if (names_command(words[i], "torchrun") || module) return read_torchrun(rest, out);
+    const bool torchrun = names_command(words[i], "torchrun") || module;
+    const bool deepspeed = names_command(words[i], "deepspeed");
+    const bool accelerate =
+        names_command(words[i], "accelerate") && !rest.empty() && rest[0] == "launch";
+    if (torchrun || deepspeed || accelerate) {
+      // What Slurm was told is about these launchers, each of which starts processes of its own.
+      out.launchers_per_node = by_slurm ? out.processes_per_node : std::nullopt;
+      out.allocated_nodes = by_slurm ? out.nodes : std::nullopt;
+      out.processes_per_node.reset();
+      out.nodes.reset();
+      return torchrun    ? read_torchrun(rest, out)
+             : deepspeed ? read_deepspeed(rest, out)
+                         : read_accelerate(rest, out);
+    }
     if (names_command(words[i], "mpirun") || names_command(words[i], "mpiexec"))
       return read_mpirun(rest, out);
     if (names_command(words[i], "horovodrun")) return read_horovodrun(rest, out);
     if (names_command(words[i], "srun")) {
       if (out.launcher == pb::LAUNCHER_UNSPECIFIED) out.launcher = pb::SRUN;
       read_slurm(rest, out);  // and go on: srun often starts torchrun
+      by_slurm = true;
     }
   }
 }

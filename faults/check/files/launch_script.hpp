@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launch script says: exports, and the options of torchrun, mpirun, horovodrun, srun and #SBATCH lines. The
-// script is read, never run: values that depend on commands are left out.
+// What a launch script says: exports, and the options of torchrun, deepspeed, accelerate, mpirun, horovodrun, srun and
+// #SBATCH lines. The script is read, never run: values that depend on commands are left out.
 #pragma once
 
 #include <map>
@@ -24,6 +24,9 @@ struct LaunchScript {
   std::optional<uint32_t> processes;  // in all
   std::optional<uint32_t> nodes;
   std::optional<uint32_t> processes_per_node;
+  bool one_per_gpu = false;                    // --nproc-per-node=gpu
+  std::optional<uint32_t> launchers_per_node;  // where each task of srun is a torchrun
+  std::optional<uint32_t> allocated_nodes;     // and the nodes that srun starts them on
   std::optional<uint32_t> node_rank;
   std::string
       node_rank_variable;  // of each node's environment that gives it: "--node-rank=$NODE_RANK"

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "faults/check/files/machine.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <charconv>
 #include <regex>
@@ -41,6 +44,51 @@ std::vector<std::string> short_lines(std::string_view text) {
   return out;
 }
 
+// Interfaces in the order in which they are named first.
+struct Interfaces {
+  std::vector<pb::Interface> all;
+
+  pb::Interface& open(const std::string& name, bool loopback) {
+    const auto at =
+        std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.name() == name; });
+    if (at != all.end()) return *at;
+    pb::Interface& fresh = all.emplace_back();
+    fresh.set_name(name);
+    fresh.set_kind(kind_by_name(name, name.starts_with("ib"), loopback));
+    return fresh;
+  }
+
+  // To the last one. Link-local addresses lead nowhere else.
+  void add(const std::string& address) {
+    if (!all.empty() && !address.starts_with("fe80")) all.back().add_addresses(address);
+  }
+};
+
+// A line of `ip -o addr` or `ip -br addr`.
+void read_short_line(const std::string& line, Interfaces& out) {
+  static const std::regex one(R"(^\d+: ([^:@ ]+)(?:@\S*)?\s+inet6? ([0-9a-fA-F:.]+/\d+))");
+  static const std::regex brief(R"(^([^:@\s]+)(?:@\S*)?\s+(UP|DOWN|UNKNOWN)\b(.*)$)");
+  std::smatch found;
+  if (std::regex_search(line, found, one)) {
+    pb::Interface& interface = out.open(found[1].str(), found[1] == "lo");
+    if (!found[2].str().starts_with("fe80")) interface.add_addresses(found[2].str());
+  } else if (std::regex_search(line, found, brief)) {
+    out.open(found[1].str(), found[1] == "lo").set_down(found[2] == "DOWN");
+    for (const std::string& word : split(found[3].str(), ' ')) {
+      if (word.find('/') != word.npos) out.add(word);
+    }
+  }
+}
+
+// 24 of 255.255.255.0.
+int bits_of(const std::string& mask) {
+  int bits = 0;
+  for (const std::string& part : split(mask, '.')) {
+    bits += std::popcount(number_of<uint8_t>(part));
+  }
+  return bits;
+}
+
 // Names of packages as the tables of the check have them.
 std::string component_of(std::string name) {
   for (char& c : name)
@@ -62,34 +110,52 @@ std::string component_of(std::string name) {
 std::vector<pb::Interface> read_ip_addr(std::string_view text) {
   static const std::regex head(R"(^\d+: ([^:@ ]+)(?:@[^:]*)?: <([A-Z0-9_,-]*)> mtu (\d+)(.*)$)");
   static const std::regex address(R"(^\s+inet6? ([0-9a-fA-F:.]+/\d+))");
-  std::vector<pb::Interface> out;
-  bool infiniband = false;
+  Interfaces out;
   for (const std::string& line : short_lines(text)) {
     std::smatch found;
     if (std::regex_search(line, found, head)) {
-      pb::Interface& interface = out.emplace_back();
       const std::string flags = "," + found[2].str() + ",";
-      interface.set_name(found[1].str());
+      pb::Interface& interface = out.open(found[1].str(), flags.find(",LOOPBACK,") != flags.npos);
       interface.set_mtu(number_of<uint32_t>(found[3].str()));
       const bool up = flags.find(",UP,") != flags.npos &&
                       found[4].str().find("state DOWN") == std::string::npos;
       interface.set_down(!up || flags.find("NO-CARRIER") != flags.npos);
-      infiniband = interface.name().starts_with("ib");
-      interface.set_kind(
-          kind_by_name(interface.name(), infiniband, flags.find(",LOOPBACK,") != flags.npos));
-    } else if (!out.empty() && line.find("link/infiniband") != line.npos) {
-      out.back().set_kind(pb::IPOIB);
-    } else if (!out.empty() && std::regex_search(line, found, address)) {
-      // Link-local addresses lead nowhere else.
-      if (!found[1].str().starts_with("fe80")) out.back().add_addresses(found[1].str());
+    } else if (!out.all.empty() && line.find("link/infiniband") != line.npos) {
+      out.all.back().set_kind(pb::IPOIB);
+    } else if (std::regex_search(line, found, address)) {
+      out.add(found[1].str());
+    } else {
+      read_short_line(line, out);
     }
   }
-  return out;
+  return std::move(out.all);
+}
+
+std::vector<pb::Interface> read_ifconfig(std::string_view text) {
+  static const std::regex head(R"(^([^:\s]+): flags=\d+<([A-Z0-9_,-]*)>\s+mtu (\d+))");
+  static const std::regex address(R"(^\s+inet ([0-9.]+)\s+netmask ([0-9.]+))");
+  static const std::regex address6(R"(^\s+inet6 ([0-9a-fA-F:]+)\s+prefixlen (\d+))");
+  Interfaces out;
+  for (const std::string& line : short_lines(text)) {
+    std::smatch found;
+    if (std::regex_search(line, found, head)) {
+      const std::string flags = "," + found[2].str() + ",";
+      pb::Interface& interface = out.open(found[1].str(), flags.find(",LOOPBACK,") != flags.npos);
+      interface.set_mtu(number_of<uint32_t>(found[3].str()));
+      interface.set_down(flags.find(",UP,") == flags.npos || flags.find(",RUNNING,") == flags.npos);
+    } else if (std::regex_search(line, found, address)) {
+      out.add(fmt::format("{}/{}", found[1].str(), bits_of(found[2].str())));
+    } else if (std::regex_search(line, found, address6)) {
+      out.add(fmt::format("{}/{}", found[1].str(), found[2].str()));
+    }
+  }
+  return std::move(out.all);
 }
 
 std::vector<pb::Nic> read_ibstat(std::string_view text) {
-  static const std::regex head(R"(^CA '([^']+)')");
-  static const std::regex field(R"(^\s+(State|Rate|Link layer): (.+)$)");
+  static const std::regex head(R"(^(?:CA '|Infiniband device '|hca_id:\s+)([^'\s]+))");
+  static const std::regex field(
+      R"(^\s+(State|state|Rate|rate|Link layer|link_layer|active_mtu):\s+(?:\d+: |PORT_)?(.+)$)");
   std::vector<pb::Nic> out;
   for (const std::string& line : short_lines(text)) {
     std::smatch found;
@@ -100,10 +166,12 @@ std::vector<pb::Nic> read_ibstat(std::string_view text) {
       out.back().set_gpudirect(true);
     } else if (!out.empty() && std::regex_search(line, found, field)) {
       pb::Nic& nic = out.back();
-      if (found[1] == "State") nic.set_down(!found[2].str().starts_with("Active"));
-      if (found[1] == "Link layer" && found[2].str().starts_with("Ethernet"))
-        nic.set_kind(pb::ROCE);
-      if (found[1] == "Rate") nic.set_bandwidth(number_of<double>(found[2].str()) * 1e9 / 8);
+      const std::string name = lower_case(found[1].str());
+      const std::string value = lower_case(found[2].str());
+      if (name == "state") nic.set_down(!value.starts_with("active"));
+      if (name.starts_with("link") && value.starts_with("ethernet")) nic.set_kind(pb::ROCE);
+      if (name == "rate") nic.set_bandwidth(number_of<double>(value) * 1e9 / 8);
+      if (name == "active_mtu") nic.set_mtu(number_of<uint32_t>(value));
     }
   }
   return out;
@@ -160,6 +228,42 @@ int64_t read_shm(std::string_view text) {
     if (bytes) return *bytes;
   }
   return 0;
+}
+
+void describe_node(FileKind kind, const std::string& text, const std::string& name,
+                   pb::Node& node) {
+  switch (kind) {
+    case FileKind::kIpAddr:
+      for (pb::Interface& each :
+           text.find("flags=") == text.npos ? read_ip_addr(text) : read_ifconfig(text)) {
+        *node.add_interfaces() = std::move(each);
+      }
+      break;
+    case FileKind::kIbstat:
+      node.clear_nics();
+      for (pb::Nic& each : read_ibstat(text)) *node.add_nics() = std::move(each);
+      break;
+    case FileKind::kTopology: {
+      const TopologyParts parts = read_topology(text, name);
+      for (uint32_t g = 0; g < parts.gpus; ++g) node.add_gpus()->set_name(fmt::format("gpu{}", g));
+      if (node.nics_size() > 0) break;
+      for (const std::string& adapter : parts.adapters) {
+        pb::Nic& nic = *node.add_nics();
+        nic.set_name(adapter);
+        nic.set_gpudirect(true);
+      }
+      break;
+    }
+    case FileKind::kVersions:
+      for (const auto& [package, version] : read_versions(text))
+        (*node.mutable_versions())[package] = version;
+      break;
+    case FileKind::kSharedMemory:
+      node.set_shm(read_shm(text));
+      break;
+    default:
+      break;
+  }
 }
 
 }  // namespace rehearse::faults

@@ -8,14 +8,16 @@
 #include <string_view>
 #include <vector>
 
+#include "faults/check/files/collect.hpp"
 #include "platforms/proto/platform.pb.h"
 
 namespace rehearse::faults {
 
-// `ip addr` or `ip -o addr`: name, addresses, state, MTU; the kind by the name.
+// `ip addr`, `ip -o addr` or `ip -br addr`: name, addresses, state, MTU as far as they say; the kind by the name.
 [[nodiscard]] std::vector<pb::Interface> read_ip_addr(std::string_view text);
+[[nodiscard]] std::vector<pb::Interface> read_ifconfig(std::string_view text);
 
-// `ibstat`: adapters by name with kind, state and rate of their first port.
+// `ibstat`, `ibstatus` or `ibv_devinfo`: adapters by name with kind, state and rate of their first port.
 [[nodiscard]] std::vector<pb::Nic> read_ibstat(std::string_view text);
 
 // `pip list`, `pip freeze`, `nvidia-smi`, `nvcc --version`, `mpirun --version`: versions by the names of the check's
@@ -31,5 +33,8 @@ struct TopologyParts {
 
 // Sizes of /dev/shm in `df` output: bytes; 0 when it is not there.
 [[nodiscard]] int64_t read_shm(std::string_view text);
+
+// Puts what one of these outputs tells into the description of a node; other kinds tell nothing. `name` is the file's.
+void describe_node(FileKind kind, const std::string& text, const std::string& name, pb::Node& node);
 
 }  // namespace rehearse::faults
