@@ -208,6 +208,13 @@ Ending fill_ending(const Scenario& scenario, const Evidence& evidence, pb::Outco
   out.set_verdict(pb::HANG);
   out.set_last_progress_ns(progress);
   fill_hang(evidence, out);
+  // What is on the screen of a rank that ended, where no launcher ends the others for it.
+  for (const StoppedRank& rank : evidence.schedule.stopped) {
+    if (rank.silent || rank.text.empty() || evidence.program.find(rank.rank) < 0) continue;
+    pb::ErrorText& error = *out.add_error_text();
+    error.set_rank(rank.rank);
+    error.set_text(rank.text);
+  }
   for (const Expiry& expiry : timers) {
     add_timer(evidence, expiry, out);
     if (expiry.timer != "heartbeat") add_text(evidence, expiry, out);

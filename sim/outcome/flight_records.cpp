@@ -86,9 +86,19 @@ void add_tensor(int64_t elements, traces::DType type, pb::FlightTensor& out) {
   out.set_dtype(torch_type(type));
 }
 
+// "nccl:all_reduce", "nccl:send 0->3", "nccl:recv 3<-0": numbers are places in the group, as PyTorch writes them.
+std::string profiling_name(const traces::Call& call, traces::RankId rank,
+                           const pb::FlightGroup& group) {
+  std::string name = fmt::format("nccl:{}", name_of(call.collective));
+  if (!traces::is_point_to_point(call.collective) || call.peer < 0) return name;
+  const auto own = std::find(group.ranks().begin(), group.ranks().end(), rank);
+  return fmt::format("{} {}{}{}", name, own - group.ranks().begin(),
+                     call.collective == traces::Collective::kSend ? "->" : "<-", call.peer);
+}
+
 // A call that the host has put on its stream, and nothing more.
 pb::FlightEntry scheduled_entry(const traces::Call& call, Nanos created, Nanos timeout,
-                                pb::FlightGroup& group) {
+                                traces::RankId rank, pb::FlightGroup& group) {
   const bool pair = traces::is_point_to_point(call.collective);
   const int64_t sequence = call.sequence + 1;  // PyTorch counts from 1
   pb::FlightEntry entry;
@@ -100,7 +110,7 @@ pb::FlightEntry scheduled_entry(const traces::Call& call, Nanos created, Nanos t
   entry.set_op_id(sequence);
   entry.set_p2p(pair);
   entry.set_collective(name_of(call.collective));
-  entry.set_profiling_name(fmt::format("nccl:{}", name_of(call.collective)));
+  entry.set_profiling_name(profiling_name(call, rank, group));
   entry.set_created_ns(created);
   entry.set_timeout_ms(timeout / 1'000'000);
   entry.set_state("scheduled");
@@ -161,7 +171,7 @@ class RecordedRank {
   pb::FlightEntry entry_of(size_t c, Nanos created, Nanos timeout, pb::FlightRecorder& out) {
     const traces::Call& call = rank_.calls[c];
     pb::FlightGroup& group = *out.mutable_groups(group_of_[call.communicator]);
-    pb::FlightEntry entry = scheduled_entry(call, created, timeout, group);
+    pb::FlightEntry entry = scheduled_entry(call, created, timeout, rank_.rank, group);
     const Nanos end = end_[rank_.call_op[c]];
     const bool started = done(arrival_[c]), completed = done(end);
     entry.set_state(completed ? "completed" : started ? "started" : "scheduled");
@@ -195,6 +205,11 @@ void fill_flight_records(const Scenario& scenario, const Evidence& evidence, Nan
   Findings unused;
   const std::map<std::string, std::string> env(launch.env().begin(), launch.env().end());
   for (uint32_t r = 0; r < evidence.program.ranks.size(); ++r) {
+    const auto& stopped = evidence.schedule.stopped;
+    const bool gone = std::any_of(stopped.begin(), stopped.end(), [&](const StoppedRank& each) {
+      return each.rank == evidence.program.ranks[r].rank && each.at <= until;
+    });
+    if (gone) continue;
     pb::FlightRecorder& recorder = add_recorder(launch, evidence.program.ranks[r].rank, out);
     RecordedRank(evidence, r, until).fill(timers_of(launch, env, unused).torch.timeout, recorder);
   }
@@ -222,8 +237,8 @@ void fill_first_calls(const Scenario& scenario, pb::Outcome& out) {
     if (call == rank->ops.calls.end()) continue;
     pb::FlightGroup& group = *recorder.mutable_groups(groups.at(call->communicator));
     pb::FlightEntry& entry = *recorder.add_entries();
-    entry =
-        scheduled_entry(*call, row.since_ns(), timers_of(launch, env, unused).torch.timeout, group);
+    entry = scheduled_entry(*call, row.since_ns(), timers_of(launch, env, unused).torch.timeout,
+                            rank->rank, group);
     // Its kernel runs and waits for data.
     entry.set_state("started");
     entry.set_started_ns(row.since_ns());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What PyTorch's flight recorder of each rank would hold when the run was given up: the calls that the host had put
 // on a stream, how far each had come, and per process group the last sequence numbers. A rank that never came to a
-// call has no entry for it, which is how a reader of the dumps finds it.
+// call has no entry for it, which is how a reader of the dumps finds it. A rank that is no more leaves no dump.
 #pragma once
 
 #include "sim/outcome/outcome.hpp"
