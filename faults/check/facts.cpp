@@ -208,6 +208,7 @@ constexpr std::string_view kNames[] = {"framework",
                                        "node.missing_packages",
                                        "rank",
                                        "local_rank",
+                                       "computes_wrong",
                                        "gpu",
                                        "gpu.model",
                                        "gpu.memory",
@@ -248,6 +249,7 @@ Facts::Facts(const pb::Scenario& document, uint32_t elsewhere)
     FactMap facts;
     facts["rank"] = std::to_string(rank.rank());
     facts["gpu"] = std::to_string(rank.gpu());
+    if (rank.computes_wrong()) facts["computes_wrong"] = "true";
     facts["local_rank"] = std::to_string(seats[rank.node()]++);
     const pb::Node* node =
         there ? &document.platform().nodes(static_cast<int>(rank.node())) : nullptr;

@@ -10,7 +10,7 @@
 //   node   node node.name node.gpus node.ranks node.nics node.nics_up node.rdma node.shm node.memory node.acs
 //          node.locked_memory node.open_files node.virtual node.iommu node.cores node.missing_paths node.missing_packages
 //          version.NAME  (versions of the node; nccl and the framework also from the launch)
-//   rank   rank local_rank gpu gpu.model gpu.memory gpu.capability, and variables of its environment
+//   rank   rank local_rank gpu gpu.model gpu.memory gpu.capability computes_wrong, and variables of its environment
 //          net.asked (any, ib, socket, libfabric, unknown: what NCCL makes of NCCL_NET)
 //          net.verbs_off (NCCL_IB_DISABLE)
 //

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 6> kSeen = {"uneven-steps",         "memo
 
 // Fields of the launch that describe what happens, not what is written.
 constexpr std::array<std::string_view, 4> kBehaviour = {"context", "contexts_on", "absent",
-                                                        "corrupted_ranks"};
+                                                        "computes_wrong"};
 
 // "rank 4" where a rule names a rank, else its place: "job".
 std::string where_of(const std::string& text) {
@@ -92,8 +92,8 @@ pb::Launch readable_launch(const pb::Launch& launch) {
   for (pb::RankLaunch& rank : *out.mutable_ranks()) {
     rank.clear_contexts_on();
     rank.clear_absent();
+    rank.clear_computes_wrong();
   }
-  if (out.has_training()) out.mutable_training()->clear_corrupted_ranks();
   return out;
 }
 

@@ -166,7 +166,7 @@ TEST_CASE("what was injected is not observable", "[faults][diagnose]") {
   CHECK(seen.findings(0).id() == "wrong-result");
   CHECK(seen.findings(0).first() == "job");
   CHECK(readable("launch.env.NCCL_ALGO"));
-  CHECK_FALSE(readable("launch.training.corrupted_ranks"));
+  CHECK_FALSE(readable("launch.ranks[3].computes_wrong"));
   CHECK_FALSE(readable("platform.nodes[0].shm"));
 }
 
