@@ -148,7 +148,7 @@ void add_memory(const pb::Outcome& run, const pb::Outcome& healthy, Changes& out
     // Weighs as much as the peaks of all ranks together.
     const double value = capacity > 0 ? bytes / capacity : 0;
     if (std::abs(value) <= 0.005) continue;
-    const double ranks = static_cast<double>(before.size());
+    const double ranks = static_cast<double>(run.ranks() > 0 ? run.ranks() : before.size());
     out[Aspect::kMemory]["part " + name] = with_noise(value * ranks, 0.01 * ranks, 0.1);
   }
 }

@@ -328,7 +328,7 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
   RH_TRY(std::vector<Candidate> candidates, find_candidates(clues, catalogue));
   std::vector<Suspected> all = by_fault(std::move(candidates));
   Laboratory laboratory(request.healthy, simulated,
-                        {.verdict = evidence.verdict(),
+                        {.outcome = evidence,
                          .changes = changes,
                          .failed_ns = evidence.first_failure().time_ns(),
                          .pace = clues.pace},

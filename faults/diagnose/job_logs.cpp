@@ -85,6 +85,7 @@ Result<LogFiles> log_files(const sim::Scenario& scenario, const pb::Outcome& out
 
 bool add_log(std::string_view bytes, const std::string& name, JobLogs& logs) {
   const auto rank = traces::rank_of_name(name);
+  if (rank) logs.ranks.insert(*rank);
   bool tells = false;
   if (bytes.find('\0') == bytes.npos && !bytes.starts_with('{')) {
     for (PrintedError& error : printed_errors(bytes, rank)) {

@@ -31,6 +31,7 @@ struct JobLogs {
   std::vector<OfRank> nccl;
   std::vector<PrintedError> printed;
   std::vector<pb::FlightRecorder> recorders;
+  std::set<uint32_t> ranks;  // that left a file, were it empty; empty: names do not tell
 
   [[nodiscard]] bool empty() const { return nccl.empty() && printed.empty() && recorders.empty(); }
 };

@@ -9,8 +9,8 @@
 
 #include "base/text.hpp"
 #include "faults/diagnose/changes.hpp"
-#include "faults/diagnose/flight_entry.hpp"
 #include "faults/diagnose/job_logs.hpp"
+#include "faults/diagnose/recorded_waits.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -121,46 +121,17 @@ void add_errors(const JobLogs& logs, const pb::Scenario& job, pb::Outcome& out) 
   for (const PrintedError& error : logs.printed) add(error.rank, error.text);
 }
 
-// Who waits in which call, and for whom: members that have not put it into their queue, or left no dump.
-void add_waits(const JobLogs& logs, pb::Outcome& out) {
-  std::map<std::string, std::map<uint32_t, int64_t>> enqueued;  // by group and rank
+// How long calls were put into queues, and something came of them.
+void add_progress(const JobLogs& logs, pb::Outcome& out) {
   int64_t first = INT64_MAX, last = INT64_MIN;
   for (const pb::FlightRecorder& recorder : logs.recorders) {
     if (!recorder.has_rank()) continue;
-    for (const pb::FlightGroup& group : recorder.groups()) {
-      enqueued[group.name()][recorder.rank()] = group.last_enqueued();
-    }
     for (const pb::FlightEntry& entry : recorder.entries()) {
       if (entry.created_ns() > 0) first = std::min(first, entry.created_ns());
       last = std::max({last, entry.created_ns(), entry.started_ns(), entry.completed_ns()});
-      if (entry.p2p()) continue;
-      int64_t& most = enqueued[entry.group_name()].try_emplace(recorder.rank(), -1).first->second;
-      most = std::max(most, entry.collective_seq());
     }
   }
   if (first < last) out.set_last_progress_ns(last - first);
-  for (const pb::FlightRecorder& recorder : logs.recorders) {
-    const auto pending =
-        std::find_if(recorder.entries().begin(), recorder.entries().end(), is_pending);
-    if (!recorder.has_rank() || pending == recorder.entries().end()) continue;
-    pb::Wait& wait = *out.add_waits();
-    wait.set_rank(recorder.rank());
-    wait.set_communicator(pending->group_name());
-    wait.set_operation(pending->collective());
-    wait.set_sequence(pending->p2p() ? pending->p2p_seq() : pending->collective_seq());
-    if (pending->inputs_size() > 0 && pending->inputs(0).sizes_size() > 0) {
-      wait.set_elements_in(pending->inputs(0).sizes(0));
-    }
-    for (const pb::FlightGroup& group : recorder.groups()) {
-      if (group.name() != pending->group_name() || pending->p2p()) continue;
-      const auto& of = enqueued[group.name()];
-      for (const uint32_t rank : group.ranks()) {
-        const auto found = of.find(rank);
-        if (found == of.end() || found->second < pending->collective_seq())
-          wait.add_for_ranks(rank);
-      }
-    }
-  }
 }
 
 // The rank with an error that nobody else has.
@@ -199,11 +170,15 @@ pb::Outcome outcome_in(const JobLogs& logs, const pb::Scenario& job) {
   out.set_schema("rehearse.outcome/1");
   out.set_scenario(job.name());
   out.set_ranks(static_cast<uint32_t>(job.launch().ranks_size()));
+  for (uint32_t rank = 0; !logs.ranks.empty() && rank < out.ranks(); ++rank) {
+    if (!logs.ranks.contains(rank)) out.add_not_recorded(rank);
+  }
   add_wiring(logs, out);
   add_nodes(logs, job, out);
   add_errors(logs, job, out);
-  add_waits(logs, out);
+  add_progress(logs, out);
   for (const pb::FlightRecorder& recorder : logs.recorders) *out.add_flight_records() = recorder;
+  *out.mutable_waits() = recorded_waits(out);
   add_ending(logs, out);
   return out;
 }

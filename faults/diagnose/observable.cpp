@@ -4,15 +4,21 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <set>
 #include <string>
+
+#include "faults/diagnose/recorded_waits.hpp"
 
 namespace rehearse::faults {
 namespace {
 
 // Findings that a person would make with nvidia-smi, the framework's log or NCCL's.
+constexpr std::string_view kFallback = "transport-fallback";
 constexpr std::array<std::string_view, 6> kSeen = {"uneven-steps",         "memory-grows",
-                                                   "unexpected-device",    "transport-fallback",
+                                                   "unexpected-device",    kFallback,
                                                    "effective-world-size", "in-logs"};
+// What is left of a rule of the check.
+constexpr std::string_view kWrongResult = "wrong-result";
 
 // Fields of the launch that describe what happens, not what is written.
 constexpr std::array<std::string_view, 4> kBehaviour = {"context", "contexts_on", "absent",
@@ -32,51 +38,123 @@ std::string where_of(const std::string& text) {
   return text.substr(0, text.find(':'));
 }
 
-void keep_seen_findings(pb::Outcome& outcome) {
-  google::protobuf::RepeatedPtrField<pb::OutcomeFinding> kept;
-  for (const pb::OutcomeFinding& finding : outcome.findings()) {
-    if (std::find(kSeen.begin(), kSeen.end(), finding.id()) != kSeen.end()) {
-      pb::OutcomeFinding& row = *kept.Add();
-      row.set_id(finding.id());
-      row.set_count(finding.count());
-      row.set_first(finding.first());
-    } else if (!finding.category().empty()) {
-      pb::OutcomeFinding& row = *kept.Add();
-      row.set_id("wrong-result");
-      row.set_category(finding.category());
-      row.set_first(where_of(finding.first()));
+// Ranks of which nothing was kept.
+class NotRecorded {
+ public:
+  explicit NotRecorded(const pb::Outcome& outcome)
+      : ranks_(outcome.not_recorded().begin(), outcome.not_recorded().end()) {}
+
+  [[nodiscard]] bool has(uint32_t rank) const { return ranks_.contains(rank); }
+  // A finding that begins with the rank that tells it: "rank 3 has 2 of 4 steps".
+  [[nodiscard]] bool told(const std::string& text) const {
+    return std::any_of(ranks_.begin(), ranks_.end(), [&](uint32_t rank) {
+      const std::string teller = "rank " + std::to_string(rank);
+      return text == teller || text.starts_with(teller + " ") || text.starts_with(teller + ":");
+    });
+  }
+
+  template <typename Rows>
+  void copy(const Rows& from, Rows& to) const {
+    for (const auto& row : from) {
+      if (!has(row.rank())) *to.Add() = row;
     }
   }
-  *outcome.mutable_findings() = std::move(kept);
+
+ private:
+  std::set<uint32_t> ranks_;
+};
+
+void copy_findings(const pb::Outcome& from, const NotRecorded& not_recorded, pb::Outcome& to) {
+  // What a process says when it is refused is on its screen; that results are wrong is seen of the job, nobody
+  // knows from where.
+  const bool refused = from.verdict() == pb::REJECTED;
+  const bool wrong = from.verdict() == pb::WRONG_SEMANTICS;
+  for (const pb::OutcomeFinding& finding : from.findings()) {
+    if (not_recorded.told(finding.first())) continue;
+    if (std::find(kSeen.begin(), kSeen.end(), finding.id()) != kSeen.end()) {
+      pb::OutcomeFinding& row = *to.add_findings();
+      row.set_id(finding.id());
+      row.set_count(finding.count());
+      // Why a transport is not used is not in the log that shows which one is.
+      if (finding.id() != kFallback) row.set_first(finding.first());
+    } else if (!finding.category().empty() && (refused || wrong)) {
+      pb::OutcomeFinding& row = *to.add_findings();
+      row.set_id(std::string(kWrongResult));
+      row.set_category(finding.category());
+      if (refused) row.set_first(where_of(finding.first()));
+    }
+  }
 }
 
-void keep_named_nodes(pb::Outcome& outcome) {
-  google::protobuf::RepeatedPtrField<pb::Culprit> kept;
-  for (const pb::Culprit& culprit : outcome.culprits()) {
+// Nodes whose NCCL log tells that a transport is not used there.
+void copy_named_nodes(const pb::Outcome& from, pb::Outcome& to) {
+  for (const pb::Culprit& culprit : from.culprits()) {
     if (culprit.kind() != "node") continue;
-    pb::Culprit& row = *kept.Add();
+    pb::Culprit& row = *to.add_culprits();
     row.set_kind(culprit.kind());
     row.set_node(culprit.node());
   }
-  *outcome.mutable_culprits() = std::move(kept);
+}
+
+// Counters of ports, NVLinks and PCIe.
+void copy_links(const pb::Outcome& from, pb::Outcome& to) {
+  for (const pb::LinkUse& link : from.links()) {
+    pb::LinkUse& row = *to.add_links();
+    row.set_name(link.name());
+    row.set_bytes(link.bytes());
+    row.set_utilisation(link.utilisation());
+  }
+}
+
+void copy_start(const pb::BringUp& from, const NotRecorded& not_recorded, pb::BringUp& to) {
+  to.set_ready_ns(from.ready_ns());
+  not_recorded.copy(from.ranks(), *to.mutable_ranks());
+  const bool same = to.ranks_size() == from.ranks_size();
+  to.set_failed_in(same || to.ranks().empty() ? from.failed_in() : to.ranks(0).state());
+}
+
+// Which process ended first is what launchers print. In a hang nobody ends: it is the first whose log tells of a timer.
+void copy_failure(const pb::Outcome& from, const NotRecorded& not_recorded, pb::Outcome& to) {
+  if (!from.has_first_failure()) return;
+  pb::Failure& failure = *to.mutable_first_failure();
+  failure = from.first_failure();
+  if (from.verdict() != pb::HANG || !not_recorded.has(failure.rank())) return;
+  failure.set_rank(from.ranks());
+  if (to.timers().empty()) return;
+  failure.set_rank(to.timers(0).rank());
+  failure.set_time_ns(to.timers(0).time_ns());
 }
 
 }  // namespace
 
-pb::Outcome observable(const pb::Outcome& outcome) {
-  pb::Outcome out = outcome;
-  out.clear_patches();
-  out.clear_seed();
-  out.clear_symptom();
-  out.clear_critical_path();
-  out.clear_timeline();
-  out.clear_platform();
-  out.clear_command();
-  out.clear_origin();
-  out.clear_pictures();
-  out.clear_step_time_band_ns();
-  keep_seen_findings(out);
-  keep_named_nodes(out);
+pb::Outcome observable(const pb::Outcome& from) {
+  const NotRecorded not_recorded(from);
+  pb::Outcome out;
+  out.set_schema(from.schema());
+  out.set_scenario(from.scenario());
+  out.set_synthetic(from.synthetic());
+  out.set_verdict(from.verdict());
+  out.set_ranks(from.ranks());
+  *out.mutable_not_recorded() = from.not_recorded();
+  if (from.has_step_time_ns()) *out.mutable_step_time_ns() = from.step_time_ns();
+  if (from.has_baseline_step_time_ns()) {
+    *out.mutable_baseline_step_time_ns() = from.baseline_step_time_ns();
+  }
+  out.set_end_ns(from.end_ns());
+  out.set_last_progress_ns(from.last_progress_ns());
+  not_recorded.copy(from.breakdown(), *out.mutable_breakdown());
+  not_recorded.copy(from.error_text(), *out.mutable_error_text());
+  not_recorded.copy(from.timers(), *out.mutable_timers());
+  not_recorded.copy(from.flight_records(), *out.mutable_flight_records());
+  not_recorded.copy(from.waits(), *out.mutable_waits());
+  not_recorded.copy(from.memory().ranks(), *out.mutable_memory()->mutable_ranks());
+  *out.mutable_communicators() = from.communicators();
+  copy_links(from, out);
+  if (from.has_bring_up()) copy_start(from.bring_up(), not_recorded, *out.mutable_bring_up());
+  copy_failure(from, not_recorded, out);
+  copy_findings(from, not_recorded, out);
+  copy_named_nodes(from, out);
+  *out.mutable_waits() = recorded_waits(out);
   return out;
 }
 

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a practitioner can see of a run. An Outcome of the simulator knows more than any log: who was
-// to blame, which rule of the check spoke, what was injected. Diagnosis sees the part below and
-// nothing else, of real evidence and of its own simulated runs alike.
+// to blame, which rule of the check spoke, what was injected. Diagnosis sees what is listed here and
+// nothing else, of real evidence and of its own simulated runs alike; a new field of an outcome is not seen
+// until it is added.
 //
-//   kept      verdict, step times, each rank's breakdown (profiler), error texts, timers and the
-//             state in which each rank came up or not (logs), waits and recorded calls (flight recorder, py-spy),
-//             transports and algorithms of communicators (NCCL log), bytes and busy share of links
-//             (port, NVLink and PCIe counters), memory (allocator), the nodes whose NCCL log says that
-//             a transport is not used there, warnings about steps, devices and memory
-//   taken     patches, seed, symptom, culprits of any other kind, the critical path, timeline; of a
-//             finding of the static check which rule it was and why: what is left is that results are
-//             wrong, in which way (category) and on which rank
+//   verdict, step times, end and last progress   the job's own log
+//   breakdown of each rank                       profiler
+//   error texts, timers, states at start         logs of the ranks
+//   first failure                                the launcher; in a hang the first log that tells of a timer
+//   flight records, and who waits for whom       dumps and stack traces (recorded_waits.hpp)
+//   communicators, nodes that fall back          NCCL's log and profile
+//   bytes and busy share of links                counters of ports, NVLinks and PCIe
+//   memory of each rank                          allocator
+//   findings about steps, devices, memory        framework's log, nvidia-smi
+//   that results are wrong, and in which way     the loss; not whose results: a rule of the check is reduced to its
+//                                                category. Of jobs that are refused also where: it is on that screen
+//
+// Of ranks that were not recorded nothing is seen at all but that the launcher saw them end.
 //
 // Of the configuration the launch is readable (environment, launcher, arguments of the script), the state
 // of the platform is not. Pure functions.

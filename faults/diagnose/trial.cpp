@@ -67,14 +67,17 @@ Result<Trial> Laboratory::simulate(std::span<const FaultUse> uses, const FaultUs
         return tl::unexpected(applied.error());
     }
   }
-  RH_TRY(const pb::Outcome outcome, world_.simulate(scenario));
+  RH_TRY(pb::Outcome outcome, world_.simulate(scenario));
+  // Through the same eye: what nobody recorded of the evidence is not looked at here either.
+  *outcome.mutable_not_recorded() = evidence_.outcome.not_recorded();
+  if (evidence_.outcome.flight_records().empty()) outcome.clear_flight_records();
   const pb::Outcome seen = observable(outcome);
   Trial trial{.use = use,
               .verdict = seen.verdict(),
               .changes = changes_of(seen, baseline_),
               .likeness = {}};
   trial.size = magnitude(trial.changes);
-  if (seen.verdict() != evidence_.verdict) {
+  if (seen.verdict() != evidence_.outcome.verdict()) {
     trial.likeness.different.emplace_back("the simulated run ends in another way");
   } else {
     trial.likeness = likeness(evidence_.changes, trial.changes);
@@ -131,7 +134,8 @@ Trial Laboratory::timed(const Trial& start) {
       std::find_if(parameters.begin(), parameters.end(),
                    [](const pb::Parameter& p) { return p.kind() == pb::Parameter::MOMENT; });
   const auto wanted = steps_until("last progress", evidence_.changes);
-  if (moment == parameters.end() || !wanted || evidence_.verdict == pb::COMPLETED) return start;
+  if (moment == parameters.end() || !wanted || evidence_.outcome.verdict() == pb::COMPLETED)
+    return start;
   // Logs tell no step time: moments are then compared as they are.
   const double step = std::max(1.0, static_cast<double>(baseline_.step_time_ns().mean()));
   Trial best = start, now = start;
@@ -141,7 +145,7 @@ Trial Laboratory::timed(const Trial& start) {
     const auto at = parse_value(*moment, now.use.values.at(moment->name()));
     if (!made || !failed || !at) break;
     double moved = *at + (*wanted - *made) * step;
-    if (evidence_.verdict == pb::CRASH) {
+    if (evidence_.outcome.verdict() == pb::CRASH) {
       // Peers go on for a while; how long it takes until somebody notices does not depend on how fast the job is.
       const double noticed = *failed * step - *at;
       moved = evidence_.pace * (static_cast<double>(evidence_.failed_ns) - noticed);

@@ -25,7 +25,7 @@ struct Trial {
 };
 
 struct Measured {
-  pb::Verdict verdict;
+  const pb::Outcome& outcome;  // observable part
   const Changes& changes;
   int64_t failed_ns = 0;  // when somebody first said so
   double pace = 1;        // healthy step as simulated over that of the evidence

@@ -156,7 +156,11 @@ TEST_CASE("what was injected is not observable", "[faults][diagnose]") {
   pb::OutcomeFinding& rule = *outcome.add_findings();
   rule.set_id("learning-rate-not-scaled");
   rule.set_category("D2.5");
-  rule.set_first("job: the learning rate is that of one rank");
+  rule.set_first("job: GPUs of ranks 3 are known to compute wrong results");
+  outcome.set_verdict(pb::WRONG_SEMANTICS);
+  outcome.set_seed(7);
+  outcome.mutable_critical_path()->set_length_ns(1);
+  outcome.mutable_origin()->set_scenario("ddp-16");
   const pb::Outcome seen = observable(outcome);
   CHECK(seen.patches_size() == 0);
   CHECK(seen.command_size() == 0);
@@ -164,7 +168,12 @@ TEST_CASE("what was injected is not observable", "[faults][diagnose]") {
   CHECK(seen.culprits_size() == 0);
   REQUIRE(seen.findings_size() == 1);
   CHECK(seen.findings(0).id() == "wrong-result");
-  CHECK(seen.findings(0).first() == "job");
+  CHECK(seen.findings(0).category() == "D2.5");
+  CHECK(seen.findings(0).first().empty());
+  CHECK(seen.seed() == 0);
+  CHECK_FALSE(seen.has_critical_path());
+  CHECK_FALSE(seen.has_origin());
+  CHECK(observable(seen).SerializeAsString() == seen.SerializeAsString());
   CHECK(readable("launch.env.NCCL_ALGO"));
   CHECK_FALSE(readable("launch.ranks[3].computes_wrong"));
   CHECK_FALSE(readable("platform.nodes[0].shm"));

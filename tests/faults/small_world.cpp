@@ -51,6 +51,7 @@ bool sockets(const pb::RankLaunch& rank) {
 pb::Outcome hang(uint32_t missing, int64_t sequence, int ranks) {
   pb::Outcome out;
   out.set_verdict(pb::HANG);
+  out.set_ranks(static_cast<uint32_t>(ranks));
   out.mutable_first_failure()->set_phase(pb::TRAINING);
   for (uint32_t r = 0; r < static_cast<uint32_t>(ranks); ++r) {
     if (r == missing) continue;

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <set>
 
+#include "faults/diagnose/observable.hpp"
 #include "validation/calibrate/overlay.hpp"
 
 namespace rehearse::validation {
@@ -69,15 +69,6 @@ void measure_rank(const MeasurementNoise& noise, Random& random, pb::RankBreakdo
   rank.set_step(rank.compute() + rank.communication() + rank.wait() + rank.host() + rank.idle());
 }
 
-template <typename Rows>
-void drop(Rows& rows, const std::set<uint32_t>& missing) {
-  Rows kept;
-  for (auto& row : rows) {
-    if (!missing.count(row.rank())) *kept.Add() = std::move(row);
-  }
-  rows = std::move(kept);
-}
-
 }  // namespace
 
 Result<sim::Scenario> hidden(const sim::Scenario& job, uint64_t seed) {
@@ -112,12 +103,10 @@ pb::Outcome measured(const pb::Outcome& outcome, const MeasurementNoise& noise, 
   for (pb::CommunicatorUse& use : *out.mutable_communicators()) {
     use.set_busbw(use.busbw() * std::max(0.1, 1 + noise.bandwidth * random.normal()));
   }
-  std::set<uint32_t> missing;
+  out.clear_not_recorded();
   for (uint32_t rank = 1; rank < out.ranks(); ++rank) {
-    if (random.uniform() < noise.missing) missing.insert(rank);
+    if (random.uniform() < noise.missing) out.add_not_recorded(rank);
   }
-  drop(*out.mutable_breakdown(), missing);
-  drop(*out.mutable_flight_records(), missing);
   for (pb::RankMemory& rank : *out.mutable_memory()->mutable_ranks()) {
     rank.set_peak(noisy(rank.peak(), noise.memory, random));
     for (pb::MemoryPart& part : *rank.mutable_parts()) {
@@ -134,7 +123,7 @@ pb::Outcome measured(const pb::Outcome& outcome, const MeasurementNoise& noise, 
   }
   for (pb::Wait& wait : *out.mutable_waits()) wait.set_since_ns(offset(wait.since_ns()));
   for (pb::TimerEvent& timer : *out.mutable_timers()) timer.set_time_ns(offset(timer.time_ns()));
-  return out;
+  return faults::observable(out);
 }
 
 }  // namespace rehearse::validation

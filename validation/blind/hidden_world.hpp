@@ -30,7 +30,8 @@ constexpr int kStepFidelityRanks = 8;
 // The job on the hidden machine.
 [[nodiscard]] Result<sim::Scenario> hidden(const sim::Scenario& job, uint64_t seed);
 
-// What people would have measured of an outcome (faults::observable has been applied).
+// What people would have measured of an outcome: its observable part with noise, and nothing at all of the ranks that were not
+// recorded.
 [[nodiscard]] pb::Outcome measured(const pb::Outcome& outcome, const MeasurementNoise& noise,
                                    Random& random);
 
