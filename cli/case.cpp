@@ -129,6 +129,7 @@ Result<pb::Diagnosis> diagnose(const Case& what, const faults::World& world, uin
                            .baseline = &what.baseline,
                            .classes = &classes,
                            .max_simulations = max_runs,
+                           .max_simulations_of_others = max_runs,
                            .max_simulations_of_two = max_runs},
                           what.catalogue, world);
 }

@@ -252,13 +252,22 @@ Shown configuration_shows(const std::vector<pb::Patch>& patches, const Clues& cl
   return shown;
 }
 
-void add_candidates(const std::shared_ptr<const FaultEntry>& entry, double listed,
-                    const Suspects& suspects, const Clues& clues, std::vector<Candidate>& out) {
+double prior_of(const pb::Fault& fault, const std::string& symptom) {
+  const auto& listed = fault.symptoms();
+  const auto found = std::find(listed.begin(), listed.end(), symptom);
+  if (found == listed.end()) return prior::kUnlisted;
+  return found == listed.begin() ? prior::kTypical : prior::kListed;
+}
+
+void add_candidates(const std::shared_ptr<const FaultEntry>& entry, const Suspects& suspects,
+                    const Clues& clues, std::vector<Candidate>& out) {
   std::vector<Candidate> found;
   for (Placed& placed : placements(entry, suspects, clues.healthy)) {
+    const double symptom = prior_of(entry->fault, clues.symptom.id());
     Candidate candidate{
         .use = std::move(placed.use),
-        .prior = listed,
+        .prior = symptom,
+        .expected = symptom > prior::kUnlisted,
         .evidence = {fmt::format("symptom {} ({})", clues.symptom.id(), clues.symptom.label())}};
     if (clues.configured) {
       candidate.use = adopt_configured(std::move(candidate.use), clues);
@@ -269,9 +278,10 @@ void add_candidates(const std::shared_ptr<const FaultEntry>& entry, double liste
       const Shown shown = configuration_shows(*patches, clues, candidate.evidence);
       if (shown == Shown::kContradicted) continue;
       candidate.configured = shown == Shown::kConfigured;
-      if (candidate.configured) candidate.prior += 1;
+      if (candidate.configured) candidate.prior += prior::kConfigured;
+      candidate.expected = candidate.expected || candidate.configured;
     }
-    if (placed.suspected) candidate.prior += 0.5;
+    if (placed.suspected) candidate.prior += prior::kSuspected;
     const auto same = [&](const Candidate& other) {
       return other.use.text() == candidate.use.text();
     };
@@ -290,13 +300,7 @@ Result<std::vector<Candidate>> find_candidates(const Clues& clues,
   Suspects suspects = find_suspects(clues.outcome, clues.changes, clues.healthy, clues.pace);
   if (clues.configured) add_configured(*clues.configured, clues.healthy.launch(), suspects);
   std::vector<Candidate> out;
-  for (const auto& entry : catalogue.entries()) {
-    const auto& symptoms = entry->fault.symptoms();
-    const auto listed = std::find(symptoms.begin(), symptoms.end(), clues.symptom.id());
-    if (listed == symptoms.end() && !clues.any_symptom) continue;
-    const double prior = listed == symptoms.end() ? 0.6 : listed == symptoms.begin() ? 1.0 : 0.8;
-    add_candidates(entry, prior, suspects, clues, out);
-  }
+  for (const auto& entry : catalogue.entries()) add_candidates(entry, suspects, clues, out);
   std::stable_sort(out.begin(), out.end(),
                    [](const Candidate& a, const Candidate& b) { return a.prior > b.prior; });
   return out;

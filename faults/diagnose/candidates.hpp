@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which faults, at which places and with which values, could explain an outcome: rules that need no
-// simulation. A fault is a candidate when its catalogue entry lists the symptom, its patches can make the
-// changes seen (mechanism.hpp) and the configuration does not contradict it. Values that the
+// simulation. A fault is a candidate when its patches can make the changes seen (mechanism.hpp) and the configuration does
+// not contradict it. That its catalogue entry lists the symptom makes it likelier, no more. Values that the
 // configuration shows are taken from there; places, moments and numbers of steps from the evidence
 // (suspects.hpp).
 #pragma once
@@ -18,12 +18,22 @@ namespace rehearse::faults {
 
 struct Candidate {
   FaultUse use;
-  // 0.8 to 1 for the symptom, + 1 when the configuration shows the fault's settings, + 0.5 when a
-  // suspect of the evidence is the place. Orders the trials; it is not the score.
+  // Sum of what applies (prior below). Orders the trials; it is not the score.
   double prior = 0;
+  // The catalogue lists the symptom, or the configuration shows the fault's settings: to be tried before the others.
+  bool expected = false;
   bool configured = false;  // the configuration shows it, and the healthy one does not
   std::vector<std::string> evidence;
 };
+
+// What makes a candidate likelier.
+namespace prior {
+constexpr double kTypical = 1.0;     // the first symptom that its catalogue entry lists
+constexpr double kListed = 0.8;      // another one of the list
+constexpr double kUnlisted = 0.6;    // none of them
+constexpr double kConfigured = 1.0;  // more: the configuration shows the fault's settings
+constexpr double kSuspected = 0.5;   // more: a suspect of the evidence is the place
+}  // namespace prior
 
 struct Clues {
   const pb::Outcome& outcome;    // observable part
@@ -32,7 +42,6 @@ struct Clues {
   const pb::Scenario& healthy;   // expanded document without the fault
   const pb::Launch* configured;  // as the job really was started, readable part; null: unknown
   double pace = 1;               // healthy step as simulated over that of the evidence
-  bool any_symptom = false;      // faults that are known for other symptoms too
   bool logs_only = false;        // of `configured` only what NCCL says it read is known
 };
 

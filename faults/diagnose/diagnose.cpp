@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 
 #include "faults/diagnose/candidates.hpp"
@@ -66,6 +67,27 @@ void sort_by(std::vector<Suspected>& all, Key key) {
   });
 }
 
+bool explains(const Likeness& likeness) {
+  return likeness.score >= kExplains && likeness.unexplained.empty();
+}
+
+// Nothing more has to be looked for: the best explains the evidence well.
+bool settled(const std::vector<Suspected>& all) {
+  return !all.empty() && all[0].trial && explains(all[0].trial->likeness) &&
+         all[0].trial->likeness.score >= kEnough;
+}
+
+// Takes out the faults that the catalogue does not list for this symptom and the configuration does not show.
+std::vector<Suspected> take_unexpected(std::vector<Suspected>& all) {
+  const auto begin = std::stable_partition(all.begin(), all.end(), [](const Suspected& s) {
+    return std::any_of(s.places.begin(), s.places.end(),
+                       [](const Candidate& candidate) { return candidate.expected; });
+  });
+  std::vector<Suspected> out(std::make_move_iterator(begin), std::make_move_iterator(all.end()));
+  all.erase(begin, all.end());
+  return out;
+}
+
 Result<void> try_place(Suspected& suspected, size_t place, Laboratory& laboratory) {
   // With the strength found so far: effects are not linear, and places would not be comparable.
   FaultUse use = suspected.places[place].use;
@@ -90,6 +112,7 @@ Result<void> try_place(Suspected& suspected, size_t place, Laboratory& laborator
 // Every fault at its most suspect place, the promising ones everywhere, the most alike fitted.
 Result<void> try_all(std::vector<Suspected>& all, Laboratory& laboratory) {
   for (Suspected& suspected : all) {
+    if (suspected.trial) continue;
     // The first place that the job has room for.
     for (size_t place = 0; place < suspected.places.size() && !suspected.trial; ++place) {
       if (auto tried = try_place(suspected, place, laboratory); !tried) return tried;
@@ -167,10 +190,6 @@ void say_who_is_alike(const std::vector<Suspected>& all, const FaultClasses* cla
       diagnosis.mutable_causes(0)->add_alike(id);
     }
   }
-}
-
-bool explains(const Likeness& likeness) {
-  return likeness.score >= kExplains && likeness.unexplained.empty();
 }
 
 // The best causes alone, for a second one to be looked for beside them.
@@ -322,8 +341,6 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
                     .healthy = request.healthy.document,
                     .configured = configured ? &*configured : nullptr,
                     .pace = pace_of(simulated, healthy),
-                    // Logs tell less surely which symptom it is.
-                    .any_symptom = request.from_logs,
                     .logs_only = request.from_logs};
   RH_TRY(std::vector<Candidate> candidates, find_candidates(clues, catalogue));
   std::vector<Suspected> all = by_fault(std::move(candidates));
@@ -333,15 +350,22 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
                          .failed_ns = evidence.first_failure().time_ns(),
                          .pace = clues.pace},
                         world, request.max_simulations);
+  // Logs tell less surely which symptom it is: there nothing is kept back.
+  std::vector<Suspected> others =
+      request.from_logs ? std::vector<Suspected>{} : take_unexpected(all);
   if (auto tried = try_all(all, laboratory); !tried) return tl::unexpected(tried.error());
+  if (!others.empty() && request.max_simulations_of_others > 0 && !settled(all)) {
+    laboratory.allow(request.max_simulations_of_others);
+    std::move(others.begin(), others.end(), std::back_inserter(all));
+    if (auto tried = try_all(all, laboratory); !tried) return tl::unexpected(tried.error());
+  }
   for (const Suspected& suspected : all) {
     *diagnosis.add_causes() = cause_of(suspected, request.healthy.document);
   }
   diagnosis.set_unknown(all.empty() || (all[0].trial && !explains(all[0].trial->likeness)));
   diagnosis.set_straggler(straggler_kind(changes, request.healthy.document));
   std::optional<TwoCauses> two;
-  if (!all.empty() && all[0].trial && request.max_simulations_of_two > 0 &&
-      (diagnosis.unknown() || all[0].trial->likeness.score < kEnough)) {
+  if (!all.empty() && all[0].trial && request.max_simulations_of_two > 0 && !settled(all)) {
     laboratory.allow(request.max_simulations_of_two);
     RH_TRY(two, find_two_causes(clues, catalogue, best_alone(all), laboratory));
   }

@@ -29,6 +29,8 @@ struct DiagnoseRequest {
   // Evidence, healthy runs and `world` are what logs tell of runs (job_logs.hpp).
   bool from_logs = false;
   uint32_t max_simulations = 120;  // of single causes
+  // More, of those that the catalogue does not list for the symptom, where the others do not explain it; 0: they are not tried.
+  uint32_t max_simulations_of_others = 120;
   uint32_t max_simulations_of_two =
       140;  // more, where one does not explain it; 0: one is looked for
 };

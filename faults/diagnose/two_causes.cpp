@@ -168,7 +168,6 @@ Result<std::optional<TwoCauses>> find_two_causes(const Clues& clues,
                      .healthy = with_first,
                      .configured = clues.configured,
                      .pace = clues.pace,
-                     .any_symptom = true,
                      .logs_only = clues.logs_only};
     RH_TRY(const std::vector<Candidate> seconds, find_candidates(rest, catalogue));
     RH_TRY(const auto guesses, guesses_for(clues, first, seconds, laboratory));

@@ -37,12 +37,14 @@ struct Broken {
     baseline = *world.simulate(healthy);
   }
 
-  [[nodiscard]] pb::Diagnosis diagnosis(uint32_t limit = 200, uint32_t two = 0) const {
+  [[nodiscard]] pb::Diagnosis diagnosis(uint32_t limit = 200, uint32_t two = 0,
+                                        uint32_t others = 200) const {
     const auto found = diagnose({.evidence = evidence,
                                  .healthy = healthy,
                                  .configured = &scenario.document.launch(),
                                  .baseline = &baseline,
                                  .max_simulations = limit,
+                                 .max_simulations_of_others = others,
                                  .max_simulations_of_two = two},
                                 catalogue(), testing::small_world());
     REQUIRE(found);
@@ -108,8 +110,9 @@ TEST_CASE("a healthy outcome has no cause and costs no simulation", "[faults][di
 
 TEST_CASE("diagnosis keeps to its limit of simulations and says what it left out",
           "[faults][diagnose]") {
-  const pb::Diagnosis diagnosis = Broken("F60:rank=11,factor=3.2").diagnosis(3);
+  const pb::Diagnosis diagnosis = Broken("F60:rank=11,factor=3.2").diagnosis(3, 0, 0);
   CHECK(diagnosis.simulations() == 3);
+  CHECK(Broken("F60:rank=11,factor=3.2").diagnosis(3, 0, 3).simulations() == 6);
   bool left_out = false;
   for (const pb::Cause& cause : diagnosis.causes()) left_out = left_out || !cause.simulated();
   CHECK(left_out);

@@ -297,7 +297,8 @@ Result<pb::Diagnosis> from_outcome(const BlindRun& run, const Injected& injected
                            .baseline = &baseline,
                            .simulated = &injected.job->baseline,
                            .classes = &context.classes,
-                           .max_simulations = context.max_simulations},
+                           .max_simulations = context.max_simulations,
+                           .max_simulations_of_others = context.max_simulations},
                           context.catalogue, context.world);
 }
 
