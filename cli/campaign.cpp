@@ -43,8 +43,33 @@ std::map<std::string, size_t> taken_for(const Runs& runs) {
   return out;
 }
 
+// A figure of all runs that has a target (docs/faults.md), and those of faults that are simulated or found by a rule.
+struct FigureRow {
+  const char *name, *target;
+  double CampaignFigures::*value;
+  bool by_grade = true;  // it is one of faults of the catalogue
+};
+constexpr FigureRow kFigures[] = {
+    {"symptom_accuracy", "0.99", &CampaignFigures::symptom},
+    {"cause_top1", "0.85", &CampaignFigures::top1},
+    {"cause_top3", "0.97", &CampaignFigures::top3},
+    {"culprit_accuracy", "0.95", &CampaignFigures::culprit},
+    {"fix_restores", "0.95", &CampaignFigures::fix},
+    {"false_alarm_rate", "at most 0.01", &CampaignFigures::false_alarms, false},
+    {"unknown_recall", "0.80", &CampaignFigures::unknown, false}};
+
+Json json_of_grade(const Runs& runs) {
+  const CampaignFigures figures = validation::figures_of(runs);
+  Json out{{"n", figures.counted}};
+  for (const FigureRow& row : kFigures) {
+    if (row.by_grade) out[row.name] = figures.*row.value;
+  }
+  return out;
+}
+
 Json json_of(const Runs& runs, const validation::CampaignRequest& request) {
   const CampaignFigures all = validation::figures_of(runs);
+  const auto [simulated, by_rule] = validation::by_grade(runs);
   Json out{{"schema", "rehearse.campaign/1"},
            {"runs", all.runs},
            {"symptom_accuracy", all.symptom},
@@ -54,6 +79,14 @@ Json json_of(const Runs& runs, const validation::CampaignRequest& request) {
            {"fix_restores", all.fix},
            {"false_alarm_rate", all.false_alarms},
            {"unknown_recall", all.unknown},
+           {"simulated", json_of_grade(simulated)},
+           {"by_rule", json_of_grade(by_rule)},
+           {"unlisted_symptoms", all.unlisted},
+           {"redrawn",
+            {{"unnoticed", all.redrawn},
+             {"no_place", all.refused},
+             {"hidden", all.hidden},
+             {"silent", all.silent_draws}}},
            {"blind", request.blind},
            {"seed", request.seed},
            {"seeds", request.seeds},
@@ -70,10 +103,13 @@ Json json_of(const Runs& runs, const validation::CampaignRequest& request) {
     const CampaignFigures figures = validation::figures_of(own);
     Json confused = Json::object();
     for (const auto& [other, times] : taken_for(own)) confused[other] = times;
-    faults[fault] = {
-        {"n", figures.counted},       {"failed", figures.failed}, {"silent", figures.silent},
-        {"symptom", figures.symptom}, {"top1", figures.top1},     {"top3", figures.top3},
-        {"culprit", figures.culprit}, {"fix", figures.fix},       {"taken_for", confused}};
+    faults[fault] = {{"n", figures.counted},        {"failed", figures.failed},
+                     {"silent", figures.silent},    {"symptom", figures.symptom},
+                     {"top1", figures.top1},        {"top3", figures.top3},
+                     {"culprit", figures.culprit},  {"fix", figures.fix},
+                     {"redrawn", figures.redrawn},  {"unlisted", figures.unlisted},
+                     {"no_place", figures.refused}, {"by_rule", own.front().by_rule()},
+                     {"taken_for", confused}};
   }
   out["per_fault"] = std::move(faults);
   Json rows = Json::array();
@@ -84,6 +120,7 @@ Json json_of(const Runs& runs, const validation::CampaignRequest& request) {
              {"job", run.job()},
              {"redrawn", run.redrawn()},
              {"symptom", run.symptom()},
+             {"unlisted", run.unlisted()},
              {"seen_symptom", run.seen_symptom()},
              {"unknown", run.called_unknown()},
              {"place", run.place()},
@@ -103,13 +140,58 @@ Json json_of(const Runs& runs, const validation::CampaignRequest& request) {
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
+std::string grade_text(const char* what, const Runs& runs) {
+  const CampaignFigures figures = validation::figures_of(runs);
+  if (figures.counted == 0) return {};
+  return fmt::format(
+      "  of {} {}: first {}, among three {}, symptom {}, culprit {}, first fix restores {}\n",
+      figures.counted, what, percent(figures.top1), percent(figures.top3), percent(figures.symptom),
+      percent(figures.culprit), percent(figures.fix));
+}
+
+// What was drawn again before something was found to diagnose.
+std::string redrawn_text(const CampaignFigures& all) {
+  std::string out;
+  const auto say = [&](size_t count, const char* why) {
+    if (count > 0) out += fmt::format("  {} draws {}, and were drawn again\n", count, why);
+  };
+  say(all.redrawn, "made no difference that anybody would notice");
+  say(all.refused, "had no place in their job");
+  say(all.hidden, "were hidden by another fault");
+  say(all.silent_draws, "left nothing in logs");
+  return out;
+}
+
+// The table of docs/faults.md.
+std::string markdown_of(const Runs& runs) {
+  const CampaignFigures all = validation::figures_of(runs);
+  const auto [simulated, by_rule] = validation::by_grade(runs);
+  const CampaignFigures of_simulated = validation::figures_of(simulated);
+  const CampaignFigures of_rules = validation::figures_of(by_rule);
+  std::string out = "| figure | target | all | simulated | by rule |\n|---|---|--:|--:|--:|\n";
+  for (const FigureRow& row : kFigures) {
+    out += fmt::format("| `{}` | {} | {:.3f} ", row.name, row.target, all.*row.value);
+    out += row.by_grade
+               ? fmt::format("| {:.3f} | {:.3f} |\n", of_simulated.*row.value, of_rules.*row.value)
+               : "| | |\n";
+  }
+  out +=
+      fmt::format("| runs | | {} | {} | {} |\n", all.runs, of_simulated.counted, of_rules.counted);
+  out += fmt::format("| draws that nobody would notice | | {} | {} | {} |\n", all.redrawn,
+                     of_simulated.redrawn, of_rules.redrawn);
+  return out + fmt::format("| draws without a place in their job | | {} | {} | {} |\n", all.refused,
+                           of_simulated.refused, of_rules.refused);
+}
+
 std::string text_of(const Runs& runs, const Terminal& terminal) {
   const CampaignFigures all = validation::figures_of(runs);
+  const auto [simulated, by_rule] = validation::by_grade(runs);
   std::string out =
       terminal.styled(Style::kBold, fmt::format("{} runs: cause first in {}, among three in {}",
                                                 all.runs, percent(all.top1), percent(all.top3)));
   out += fmt::format("\n  symptom right {}, culprit right {}, first fix restores {}\n",
                      percent(all.symptom), percent(all.culprit), percent(all.fix));
+  out += grade_text("simulated", simulated) + grade_text("found by a rule", by_rule);
   if (all.healthy + all.outside > 0) {
     out += fmt::format(
         "  {} healthy jobs: false alarms {}; {} faults outside the catalogue: called unknown {}\n",
@@ -119,12 +201,18 @@ std::string text_of(const Runs& runs, const Terminal& terminal) {
     out += fmt::format("  {} runs leave nothing in logs and are not counted\n", all.silent);
   }
   if (all.failed > 0) out += fmt::format("  {} runs failed and are not counted\n", all.failed);
+  if (all.unlisted > 0) {
+    out += fmt::format("  {} runs have a symptom that the catalogue does not list: wrong\n",
+                       all.unlisted);
+  }
+  out += redrawn_text(all);
   Table table({{"fault", Align::kLeft},
                {"runs", Align::kRight},
                {"first", Align::kRight},
                {"of three", Align::kRight},
                {"culprit", Align::kRight},
                {"fix", Align::kRight},
+               {"redrawn", Align::kRight},
                {"taken for", Align::kLeft}});
   for (const auto& [fault, own] : by_fault(runs)) {
     const CampaignFigures figures = validation::figures_of(own);
@@ -133,11 +221,13 @@ std::string text_of(const Runs& runs, const Terminal& terminal) {
       others.push_back(times > 1 ? fmt::format("{} x{}", other, times) : other);
     }
     if (figures.counted == 0 && figures.silent > 0) {
-      table.add({fault, "0", "-", "-", "-", "-", "nothing in logs"});
+      table.add(
+          {fault, "0", "-", "-", "-", "-", std::to_string(figures.redrawn), "nothing in logs"});
       continue;
     }
     table.add({fault, std::to_string(figures.counted), percent(figures.top1), percent(figures.top3),
-               percent(figures.culprit), percent(figures.fix), join_words(others)});
+               percent(figures.culprit), percent(figures.fix), std::to_string(figures.redrawn),
+               join_words(others)});
   }
   return out + "\n" + table.text(terminal);
 }
@@ -164,9 +254,11 @@ Result<int> run_campaign_verb(Context& context) {
   }
   request.from_logs = evidence == "logs";
   RH_TRY(const Runs runs, validation::run_campaign(request, catalogue, context.reporter()));
-  const auto done = context.json()
-                        ? context.print(json_of(runs, request))
-                        : context.print(std::string_view(text_of(runs, context.terminal())));
+  const auto done =
+      context.json()
+          ? context.print(json_of(runs, request))
+          : context.print(std::string_view(
+                context.has("markdown") ? markdown_of(runs) : text_of(runs, context.terminal())));
   if (!done) return tl::unexpected(done.error());
   return 0;
 }
@@ -199,6 +291,7 @@ Verb campaign_verb() {
     add("blind", "another machine, noise, unknown faults, healthy jobs");
     add("evidence", po::value<std::string>()->default_value("outcome")->value_name("KIND"),
         "diagnose from the outcome, or from logs and dumps alone: outcome, logs");
+    add("markdown", "the figures as a table for documents");
     add("compound", po::value<std::string>()->default_value("1")->value_name("N"),
         "faults at once");
     add("jobs",

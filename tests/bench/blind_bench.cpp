@@ -64,8 +64,8 @@ int main(int argc, char** argv) {
                                 (!run.has_culprit_right() || run.culprit_right()) &&
                                 run.fix_restores();
     if (good) continue;
-    fmt::print("{} {} on {} (drawn again {}): {} seen as {}{}, place {}, {} runs {}", run.fault(),
-               run.use(), run.job(), run.redrawn(), run.symptom(), run.seen_symptom(),
+    fmt::print("{} {} on {} (unnoticed before {}): {} seen as {}{}, place {}, {} runs {}",
+               run.fault(), run.use(), run.job(), run.redrawn(), run.symptom(), run.seen_symptom(),
                run.called_unknown() ? ", unknown" : "", run.place(), run.simulations(),
                run.failed());
     for (const std::string& cause : run.causes()) fmt::print("  [{}]", cause);

@@ -111,7 +111,11 @@ TEST_CASE("figures of a campaign count each kind of run for what it shows", "[va
   runs[0].set_place(1);
   runs[0].set_culprit_right(true);
   runs[0].set_fix_restores(true);
-  runs[1].set_fault("F61");
+  runs[0].set_redrawn(2);
+  runs[1].set_fault("F12");
+  runs[1].set_by_rule(true);
+  runs[1].set_unlisted(true);
+  runs[1].set_refused(1);
   runs[1].set_place(3);
   runs[1].set_fix_restores(false);
   runs[2].set_truth(pb::CampaignRun::UNKNOWN);
@@ -133,6 +137,15 @@ TEST_CASE("figures of a campaign count each kind of run for what it shows", "[va
   CHECK(figures.fix == Approx(0.5));
   CHECK(figures.false_alarms == Approx(0.5));
   CHECK(figures.unknown == Approx(1));
+  CHECK(figures.unlisted == 1);
+  CHECK(figures.redrawn == 2);
+  CHECK(figures.refused == 1);
+  const auto [simulated, by_rule] = by_grade(runs);
+  CHECK(figures_of(simulated).counted == 1);
+  CHECK(figures_of(simulated).top1 == Approx(1));
+  CHECK(figures_of(by_rule).counted == 1);
+  CHECK(figures_of(by_rule).top3 == Approx(1));
+  CHECK(figures_of(by_rule).symptom == Approx(0));
 }
 
 }  // namespace rehearse::blind_test

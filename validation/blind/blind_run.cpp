@@ -37,7 +37,11 @@ struct Injected {
   pb::Outcome healthy, outcome;   // there, without noise
   pb::Symptom symptom;
   faults::JobLogs logs;  // those that were kept; only when the run is diagnosed from them
-  uint32_t redrawn = 0;
+};
+
+// What is drawn again before something is found to diagnose.
+struct Redrawn {
+  uint32_t unnoticed = 0, refused = 0, hidden = 0, silent = 0;
 };
 
 pb::Symptom symptom_of(const pb::Outcome& outcome, const pb::Outcome& healthy) {
@@ -46,18 +50,20 @@ pb::Symptom symptom_of(const pb::Outcome& outcome, const pb::Outcome& healthy) {
   return faults::classify(seen);
 }
 
-// Whether anybody would notice, and as what the fault is known for.
-bool shows(const Injected& injected, const BlindRun& run) {
+// Whether anybody would notice: anything but a run that is within noise of the healthy one.
+bool noticed(const Injected& injected) {
   const std::string& id = injected.symptom.id();
-  if (id == faults::kHealthy) return false;
-  if (id == "D2.2") {
-    const auto now = static_cast<double>(injected.outcome.step_time_ns().mean());
-    const auto then = static_cast<double>(injected.healthy.step_time_ns().mean());
-    if (now < (1 + kNoticed) * then) return false;
-  }
+  if (id != "D2.2") return id != faults::kHealthy;
+  const auto now = static_cast<double>(injected.outcome.step_time_ns().mean());
+  const auto then = static_cast<double>(injected.healthy.step_time_ns().mean());
+  return now >= (1 + kNoticed) * then;
+}
+
+// Whether the catalogue knows that what was injected can look like this.
+bool listed(const BlindRun& run, const std::string& symptom) {
   return std::any_of(run.faults.begin(), run.faults.end(), [&](const auto& entry) {
     const auto& known = entry->fault.symptoms();
-    return std::find(known.begin(), known.end(), id) != known.end();
+    return std::find(known.begin(), known.end(), symptom) != known.end();
   });
 }
 
@@ -113,7 +119,6 @@ uint64_t seed_of_machine(const BlindRun& run, uint32_t tries) {
 Result<Injected> attempt(const PreparedJob& job, std::vector<FaultUse> uses, const BlindRun& run,
                          uint32_t tries, const BlindContext& context) {
   Injected out;
-  out.redrawn = tries;
   out.job = &job;
   out.uses = std::move(uses);
   sim::Scenario healthy = job.scenario;
@@ -130,7 +135,7 @@ Result<Injected> attempt(const PreparedJob& job, std::vector<FaultUse> uses, con
 }
 
 // kBadInput when no draw shows anything, kMissingInput when none leaves anything in logs.
-Result<Injected> draw(const BlindRun& run, const BlindContext& context) {
+Result<Injected> draw(const BlindRun& run, const BlindContext& context, Redrawn& redrawn) {
   Random random(run.seed, "placement");
   std::vector<const PreparedJob*> jobs;
   for (const PreparedJob& job : context.jobs) {
@@ -138,7 +143,6 @@ Result<Injected> draw(const BlindRun& run, const BlindContext& context) {
   }
   if (jobs.empty()) return fail(Code::kBadInput, "no job has a place for the fault");
   std::string last = "it changes nothing that anybody would notice";
-  uint32_t silent = 0;
   for (uint32_t tries = 0; tries <= kRedraws; ++tries) {
     const PreparedJob* job = jobs[random.below(jobs.size())];
     std::vector<FaultUse> uses;
@@ -157,24 +161,31 @@ Result<Injected> draw(const BlindRun& run, const BlindContext& context) {
     if (!injected) {
       if (injected.error().code == Code::kInterrupted) return injected;
       last = injected.error().message();
+      ++redrawn.refused;
       continue;
     }
-    bool good = run.faults.empty() || shows(*injected, run);
-    if (good) {
-      RH_TRY(good, all_show(*injected, context));
-    }
-    if (good && run.evidence == EvidenceKind::kLogs) {
+    if (run.evidence == EvidenceKind::kLogs) {
       RH_TRY(injected->logs, kept_logs(*injected, run));
-      RH_TRY(const bool tells,
-             faults::logs_tell(
-                 {.logs = injected->logs, .healthy = job->scenario, .simulated = job->baseline}));
-      if (!tells && !run.faults.empty() && ++silent >= kSilentDraws) {
-        return fail(Code::kMissingInput, "it leaves nothing in logs");
-      }
-      good = tells || run.faults.empty();
     }
-    if (good) return injected;
+    if (run.faults.empty()) return injected;
     last = fmt::format("{} shows {}", injected->uses.front().text(), injected->symptom.id());
+    if (!noticed(*injected)) {
+      ++redrawn.unnoticed;
+      continue;
+    }
+    RH_TRY(const bool all, all_show(*injected, context));
+    if (!all) {
+      ++redrawn.hidden;
+      continue;
+    }
+    if (run.evidence == EvidenceKind::kOutcome) return injected;
+    RH_TRY(const bool tells,
+           faults::logs_tell(
+               {.logs = injected->logs, .healthy = job->scenario, .simulated = job->baseline}));
+    if (tells) return injected;
+    if (++redrawn.silent >= kSilentDraws) {
+      return fail(Code::kMissingInput, "it leaves nothing in logs");
+    }
   }
   return fail(Code::kBadInput, "no draw shows the fault: " + last);
 }
@@ -319,7 +330,16 @@ Result<pb::CampaignRun> run_blind(const BlindRun& run, const BlindContext& conte
   for (const auto& entry : run.faults) {
     out.set_fault(out.fault() + (out.fault().empty() ? "" : "+") + entry->fault.id());
   }
-  auto drawn = draw(run, context);
+  out.set_by_rule(!run.faults.empty() &&
+                  std::all_of(run.faults.begin(), run.faults.end(), [](const auto& entry) {
+                    return entry->fault.grade() == pb::Fault::BY_RULE;
+                  }));
+  Redrawn redrawn;
+  auto drawn = draw(run, context, redrawn);
+  out.set_redrawn(redrawn.unnoticed);
+  out.set_refused(redrawn.refused);
+  out.set_hidden(redrawn.hidden);
+  out.set_silent_draws(redrawn.silent);
   if (!drawn) {
     if (drawn.error().code == Code::kInterrupted) return tl::unexpected(drawn.error());
     if (drawn.error().code == Code::kMissingInput) {
@@ -331,16 +351,17 @@ Result<pb::CampaignRun> run_blind(const BlindRun& run, const BlindContext& conte
   }
   const Injected& injected = *drawn;
   out.set_job(injected.job->job.name());
-  out.set_redrawn(injected.redrawn);
   out.set_symptom(injected.symptom.id());
+  out.set_unlisted(!run.faults.empty() && !listed(run, injected.symptom.id()));
   for (const FaultUse& use : injected.uses) {
     out.set_use(out.use() + (out.use().empty() ? "" : " ") + use.text());
   }
+  if (!run.diagnosed) return out;
   RH_TRY(const pb::Diagnosis diagnosis, run.evidence == EvidenceKind::kLogs
                                             ? from_logs(injected, context)
                                             : from_outcome(run, injected, context));
   out.set_seen_symptom(diagnosis.symptom().id());
-  out.set_symptom_right(diagnosis.symptom().id() == injected.symptom.id());
+  out.set_symptom_right(diagnosis.symptom().id() == injected.symptom.id() && !out.unlisted());
   out.set_called_unknown(diagnosis.unknown());
   out.set_simulations(diagnosis.simulations());
   judge_causes(run, injected, diagnosis, context, out);

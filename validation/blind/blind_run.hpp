@@ -33,6 +33,7 @@ struct BlindRun {
   std::set<std::string> jobs;  // names of those to draw from
   bool blind = true;           // false: the diagnoser's own machine, without noise
   EvidenceKind evidence = EvidenceKind::kOutcome;
+  bool diagnosed = true;  // false: only drawn, for what it shows
 };
 
 struct BlindContext {
@@ -43,11 +44,13 @@ struct BlindContext {
   uint32_t max_simulations = 90;
 };
 
-// Draws without effect are drawn again, so often at most; then the fault's own scenario and defaults are taken.
+// Draws without effect, and those that a job has no place for, are drawn again, so often at most; then the fault's own
+// scenario and defaults are taken.
 constexpr uint32_t kRedraws = 8;
 // Draws that leave nothing in logs; then the fault is taken to be one that does not.
 constexpr uint32_t kSilentDraws = 3;
-// A run that is slower by less than this is not noticed by anybody.
+// A run that is slower by less than this is not noticed by anybody: the classifier's 5 %, and what the noise of two
+// means of few steps can hide.
 constexpr double kNoticed = 0.065;
 
 [[nodiscard]] Result<pb::CampaignRun> run_blind(const BlindRun& run, const BlindContext& context);

@@ -159,6 +159,7 @@ Result<std::vector<pb::CampaignRun>> run_campaign(const CampaignRequest& request
   RH_TRY(const pb::BlindJobs all, read_jobs());
   RH_TRY(std::vector<BlindRun> runs, plan(request, catalogue, outside));
   for (BlindRun& run : runs) {
+    run.diagnosed = request.diagnosed;
     run.evidence = request.from_logs ? EvidenceKind::kLogs : EvidenceKind::kOutcome;
     choose_jobs(all, run);
   }
@@ -176,7 +177,10 @@ Result<std::vector<pb::CampaignRun>> run_campaign(const CampaignRequest& request
     pb::CampaignRun& row = out[k];
     if (answers[k] && row.ParseFromString(*answers[k])) continue;
     row.set_truth(runs[k].truth);
-    if (!runs[k].faults.empty()) row.set_fault(runs[k].faults.front()->fault.id());
+    if (!runs[k].faults.empty()) {
+      row.set_fault(runs[k].faults.front()->fault.id());
+      row.set_by_rule(runs[k].faults.front()->fault.grade() == pb::Fault::BY_RULE);
+    }
     row.set_failed(answers[k] ? "no answer" : answers[k].error().message());
   }
   return out;
@@ -189,6 +193,10 @@ CampaignFigures figures_of(const std::vector<pb::CampaignRun>& runs) {
   for (const pb::CampaignRun& run : runs) {
     ++out.runs;
     out.simulations += run.simulations();
+    out.redrawn += run.redrawn();
+    out.refused += run.refused();
+    out.hidden += run.hidden();
+    out.silent_draws += run.silent_draws();
     if (!run.failed().empty()) {
       ++out.failed;
       continue;
@@ -208,6 +216,7 @@ CampaignFigures figures_of(const std::vector<pb::CampaignRun>& runs) {
       continue;
     }
     ++out.counted;
+    out.unlisted += run.unlisted() ? 1 : 0;
     symptom += run.symptom_right() ? 1 : 0;
     const bool named = !run.called_unknown();
     top1 += named && run.place() == 1 ? 1 : 0;
@@ -228,6 +237,15 @@ CampaignFigures figures_of(const std::vector<pb::CampaignRun>& runs) {
   out.fix = share(fix, fixes, 1);
   out.false_alarms = share(alarms, out.healthy, 0);
   out.unknown = share(unknown, out.outside, 1);
+  return out;
+}
+
+RunsByGrade by_grade(const std::vector<pb::CampaignRun>& runs) {
+  RunsByGrade out;
+  for (const pb::CampaignRun& run : runs) {
+    if (run.truth() != pb::CampaignRun::CATALOGUED) continue;
+    (run.by_rule() ? out.by_rule : out.simulated).push_back(run);
+  }
   return out;
 }
 

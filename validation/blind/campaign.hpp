@@ -22,6 +22,8 @@ struct CampaignRequest {
   uint32_t compound = 1;   // faults at once
   unsigned jobs = 1;       // children at a time
   bool from_logs = false;  // diagnosed from logs and dumps alone
+  bool diagnosed =
+      true;  // false: faults are injected, and their symptoms compared with the catalogue
 };
 
 // By fault and number of the run; unknown and healthy ones last.
@@ -36,8 +38,17 @@ struct CampaignFigures {
   double false_alarms = 0, unknown = 1;
   size_t alike = 0;  // of top1: counted for a fault of the same class
   size_t healthy = 0, outside = 0, failed = 0, simulations = 0;
-  size_t silent = 0;  // that leave nothing in logs; not counted
+  size_t silent = 0;    // that leave nothing in logs; not counted
+  size_t unlisted = 0;  // of those counted: with a symptom that the catalogue does not list
+  // Draws before those that were diagnosed: nobody would notice, no place for it, hidden by another fault, nothing in logs.
+  size_t redrawn = 0, refused = 0, hidden = 0, silent_draws = 0;
 };
 [[nodiscard]] CampaignFigures figures_of(const std::vector<pb::CampaignRun>& runs);
+
+// The runs of faults that are simulated, and of those that a rule of the check finds.
+struct RunsByGrade {
+  std::vector<pb::CampaignRun> simulated, by_rule;
+};
+[[nodiscard]] RunsByGrade by_grade(const std::vector<pb::CampaignRun>& runs);
 
 }  // namespace rehearse::validation
