@@ -15,13 +15,22 @@
 namespace rehearse::capture {
 namespace {
 
-constinit Recorder g_recorder;
+// Never destroyed: the writer and threads of the program go on while the process ends, and a destructor would close the
+// file under them.
+union Lasting {
+  constexpr Lasting() : recorder() {}
+  ~Lasting() {}  // NOLINT(modernize-use-equals-default): a union with such a member has none
+  Lasting(const Lasting&) = delete;
+  Lasting& operator=(const Lasting&) = delete;
+  Recorder recorder;
+};
+constinit Lasting g_lasting;
 thread_local Thread* t_thread = nullptr;
 constexpr time_t kLongestExit = 30;  // seconds
 
 }  // namespace
 
-Recorder& Recorder::instance() { return g_recorder; }
+Recorder& Recorder::instance() { return g_lasting.recorder; }
 
 bool Recorder::start() {
   if (state_.load(std::memory_order_acquire) == State::kOff) return false;
