@@ -39,7 +39,8 @@ struct Fake {
   size_t drops = 0;
   std::atomic<uint32_t> correlation{1};
 };
-Fake g_fake;
+// Never destroyed: threads of the program go on while it ends.
+Fake& g_fake = *new Fake;
 thread_local std::vector<uint64_t> t_pushed;
 
 int number(const char* variable, int otherwise) {
