@@ -356,7 +356,6 @@ Result<pb::CampaignRun> run_blind(const BlindRun& run, const BlindContext& conte
   for (const FaultUse& use : injected.uses) {
     out.set_use(out.use() + (out.use().empty() ? "" : " ") + use.text());
   }
-  if (!run.diagnosed) return out;
   RH_TRY(const pb::Diagnosis diagnosis, run.evidence == EvidenceKind::kLogs
                                             ? from_logs(injected, context)
                                             : from_outcome(run, injected, context));

@@ -33,7 +33,6 @@ struct BlindRun {
   std::set<std::string> jobs;  // names of those to draw from
   bool blind = true;           // false: the diagnoser's own machine, without noise
   EvidenceKind evidence = EvidenceKind::kOutcome;
-  bool diagnosed = true;  // false: only drawn, for what it shows
 };
 
 struct BlindContext {

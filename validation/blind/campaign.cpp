@@ -159,7 +159,6 @@ Result<std::vector<pb::CampaignRun>> run_campaign(const CampaignRequest& request
   RH_TRY(const pb::BlindJobs all, read_jobs());
   RH_TRY(std::vector<BlindRun> runs, plan(request, catalogue, outside));
   for (BlindRun& run : runs) {
-    run.diagnosed = request.diagnosed;
     run.evidence = request.from_logs ? EvidenceKind::kLogs : EvidenceKind::kOutcome;
     choose_jobs(all, run);
   }

@@ -22,8 +22,6 @@ struct CampaignRequest {
   uint32_t compound = 1;   // faults at once
   unsigned jobs = 1;       // children at a time
   bool from_logs = false;  // diagnosed from logs and dumps alone
-  bool diagnosed =
-      true;  // false: faults are injected, and their symptoms compared with the catalogue
 };
 
 // By fault and number of the run; unknown and healthy ones last.
