@@ -171,7 +171,9 @@ pb::Outcome outcome_in(const JobLogs& logs, const pb::Scenario& job) {
   out.set_scenario(job.name());
   out.set_ranks(static_cast<uint32_t>(job.launch().ranks_size()));
   for (uint32_t rank = 0; !logs.ranks.empty() && rank < out.ranks(); ++rank) {
-    if (!logs.ranks.contains(rank)) out.add_not_recorded(rank);
+    if (logs.ranks.contains(rank)) continue;
+    out.add_not_recorded(rank);
+    out.add_not_heard(rank);
   }
   add_wiring(logs, out);
   add_nodes(logs, job, out);

@@ -38,11 +38,12 @@ std::string where_of(const std::string& text) {
   return text.substr(0, text.find(':'));
 }
 
-// Ranks of which nothing was kept.
-class NotRecorded {
+// Ranks of which something is missing: the profile, dump and allocator snapshot, or what they printed too. Mostly that is in
+// the job's log all the same: launchers bring the output of every rank.
+class Missing {
  public:
-  explicit NotRecorded(const pb::Outcome& outcome)
-      : ranks_(outcome.not_recorded().begin(), outcome.not_recorded().end()) {}
+  explicit Missing(const google::protobuf::RepeatedField<uint32_t>& ranks)
+      : ranks_(ranks.begin(), ranks.end()) {}
 
   [[nodiscard]] bool has(uint32_t rank) const { return ranks_.contains(rank); }
   // A finding that begins with the rank that tells it: "rank 3 has 2 of 4 steps".
@@ -64,7 +65,7 @@ class NotRecorded {
   std::set<uint32_t> ranks_;
 };
 
-void copy_findings(const pb::Outcome& from, const NotRecorded& not_recorded, pb::Outcome& to) {
+void copy_findings(const pb::Outcome& from, const Missing& not_recorded, pb::Outcome& to) {
   // What a process says when it is refused is on its screen; that results are wrong is seen of the job, nobody
   // knows from where.
   const bool refused = from.verdict() == pb::REJECTED;
@@ -106,19 +107,20 @@ void copy_links(const pb::Outcome& from, pb::Outcome& to) {
   }
 }
 
-void copy_start(const pb::BringUp& from, const NotRecorded& not_recorded, pb::BringUp& to) {
+// In which state each process stood is what it printed last.
+void copy_start(const pb::BringUp& from, const Missing& not_heard, pb::BringUp& to) {
   to.set_ready_ns(from.ready_ns());
-  not_recorded.copy(from.ranks(), *to.mutable_ranks());
+  not_heard.copy(from.ranks(), *to.mutable_ranks());
   const bool same = to.ranks_size() == from.ranks_size();
   to.set_failed_in(same || to.ranks().empty() ? from.failed_in() : to.ranks(0).state());
 }
 
 // Which process ended first is what launchers print. In a hang nobody ends: it is the first whose log tells of a timer.
-void copy_failure(const pb::Outcome& from, const NotRecorded& not_recorded, pb::Outcome& to) {
+void copy_failure(const pb::Outcome& from, const Missing& not_heard, pb::Outcome& to) {
   if (!from.has_first_failure()) return;
   pb::Failure& failure = *to.mutable_first_failure();
   failure = from.first_failure();
-  if (from.verdict() != pb::HANG || !not_recorded.has(failure.rank())) return;
+  if (from.verdict() != pb::HANG || !not_heard.has(failure.rank())) return;
   failure.set_rank(from.ranks());
   if (to.timers().empty()) return;
   failure.set_rank(to.timers(0).rank());
@@ -128,7 +130,7 @@ void copy_failure(const pb::Outcome& from, const NotRecorded& not_recorded, pb::
 }  // namespace
 
 pb::Outcome observable(const pb::Outcome& from) {
-  const NotRecorded not_recorded(from);
+  const Missing not_recorded(from.not_recorded()), not_heard(from.not_heard());
   pb::Outcome out;
   out.set_schema(from.schema());
   out.set_scenario(from.scenario());
@@ -136,6 +138,7 @@ pb::Outcome observable(const pb::Outcome& from) {
   out.set_verdict(from.verdict());
   out.set_ranks(from.ranks());
   *out.mutable_not_recorded() = from.not_recorded();
+  *out.mutable_not_heard() = from.not_heard();
   if (from.has_step_time_ns()) *out.mutable_step_time_ns() = from.step_time_ns();
   if (from.has_baseline_step_time_ns()) {
     *out.mutable_baseline_step_time_ns() = from.baseline_step_time_ns();
@@ -143,15 +146,15 @@ pb::Outcome observable(const pb::Outcome& from) {
   out.set_end_ns(from.end_ns());
   out.set_last_progress_ns(from.last_progress_ns());
   not_recorded.copy(from.breakdown(), *out.mutable_breakdown());
-  not_recorded.copy(from.error_text(), *out.mutable_error_text());
-  not_recorded.copy(from.timers(), *out.mutable_timers());
+  not_heard.copy(from.error_text(), *out.mutable_error_text());
+  not_heard.copy(from.timers(), *out.mutable_timers());
   not_recorded.copy(from.flight_records(), *out.mutable_flight_records());
   not_recorded.copy(from.waits(), *out.mutable_waits());
   not_recorded.copy(from.memory().ranks(), *out.mutable_memory()->mutable_ranks());
   *out.mutable_communicators() = from.communicators();
   copy_links(from, out);
-  if (from.has_bring_up()) copy_start(from.bring_up(), not_recorded, *out.mutable_bring_up());
-  copy_failure(from, not_recorded, out);
+  if (from.has_bring_up()) copy_start(from.bring_up(), not_heard, *out.mutable_bring_up());
+  copy_failure(from, not_heard, out);
   copy_findings(from, not_recorded, out);
   copy_named_nodes(from, out);
   *out.mutable_waits() = recorded_waits(out);

@@ -70,6 +70,7 @@ Result<Trial> Laboratory::simulate(std::span<const FaultUse> uses, const FaultUs
   RH_TRY(pb::Outcome outcome, world_.simulate(scenario));
   // Through the same eye: what nobody recorded of the evidence is not looked at here either.
   *outcome.mutable_not_recorded() = evidence_.outcome.not_recorded();
+  *outcome.mutable_not_heard() = evidence_.outcome.not_heard();
   if (evidence_.outcome.flight_records().empty()) outcome.clear_flight_records();
   const pb::Outcome seen = observable(outcome);
   Trial trial{.use = use,
