@@ -62,6 +62,7 @@ bool explains_parts(Aspect aspect, const std::map<std::string, Change>& evidence
                     const std::map<std::string, Change>& simulated) {
   std::vector<Change> seen;
   std::vector<double> made;
+  seen.reserve(evidence.size());
   for (const auto& [key, change] : evidence) seen.push_back(change);
   for (const auto& [key, change] : simulated) {
     if (!is_measured(aspect) || evidence.count(key)) made.push_back(change.value);
