@@ -100,6 +100,36 @@ TEST_CASE("files are known by what is in them", "[faults][check]") {
   CHECK(file_kind("Lorem ipsum dolor sit amet, consectetur\n") == FileKind::kUnknown);
 }
 
+TEST_CASE("an address belongs to the interface it stands under, named before or not",
+          "[faults][check]") {
+  // `ip -4 addr` and `ip -6 addr`, one after the other.
+  const auto interfaces = read_ip_addr(
+      "2: eth0: <BROADCAST,UP,LOWER_UP> mtu 1500 state UP\n"
+      "    inet 10.0.0.5/24 scope global eth0\n"
+      "3: eth1: <NO-CARRIER,BROADCAST,UP> mtu 9000 state DOWN\n"
+      "    inet 10.1.0.5/24 scope global eth1\n"
+      "2: eth0: <BROADCAST,UP,LOWER_UP> mtu 1500 state UP\n"
+      "    inet6 fd00::5/64 scope global\n");
+  REQUIRE(interfaces.size() == 2);
+  REQUIRE(interfaces[0].addresses_size() == 2);
+  CHECK(interfaces[0].addresses(1) == "fd00::5/64");
+  CHECK_FALSE(interfaces[0].down());
+  REQUIRE(interfaces[1].addresses_size() == 1);
+  CHECK(interfaces[1].down());
+  const auto older = read_ifconfig(
+      "eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500\n"
+      "        inet 10.0.0.5  netmask 255.255.254.0  broadcast 10.0.1.255\n"
+      "eth1: flags=4099<UP,BROADCAST,MULTICAST>  mtu 9000\n"
+      "lo: flags=73<UP,LOOPBACK,RUNNING>  mtu 65536\n");
+  REQUIRE(older.size() == 3);
+  REQUIRE(older[0].addresses_size() == 1);
+  CHECK(older[0].addresses(0) == "10.0.0.5/23");
+  CHECK_FALSE(older[0].down());
+  CHECK(older[1].mtu() == 9000);
+  CHECK(older[1].down());
+  CHECK(older[2].kind() == pb::LOOPBACK);
+}
+
 TEST_CASE("interfaces, adapters, hostfiles and versions are read", "[faults][check]") {
   const auto interfaces = read_ip_addr(kIpAddr0);
   REQUIRE(interfaces.size() == 4);

@@ -44,13 +44,27 @@ std::vector<std::string> short_lines(std::string_view text) {
   return out;
 }
 
-// Interfaces in the order in which they are named first.
+// Of an interface, as ip and ifconfig list them: UP,BROADCAST,RUNNING.
+class Flags {
+ public:
+  explicit Flags(const std::string& listed) : text_("," + listed + ",") {}
+  [[nodiscard]] bool has(const std::string& flag) const {
+    return text_.find("," + flag + ",") != text_.npos;
+  }
+
+ private:
+  std::string text_;
+};
+
+// In the order in which they are named first.
 struct Interfaces {
   std::vector<pb::Interface> all;
+  size_t current = 0;  // the one that was opened last
 
   pb::Interface& open(const std::string& name, bool loopback) {
     const auto at =
         std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.name() == name; });
+    current = static_cast<size_t>(at - all.begin());
     if (at != all.end()) return *at;
     pb::Interface& fresh = all.emplace_back();
     fresh.set_name(name);
@@ -58,9 +72,15 @@ struct Interfaces {
     return fresh;
   }
 
-  // To the last one. Link-local addresses lead nowhere else.
+  pb::Interface& open(const std::string& name, const Flags& flags, const std::string& mtu) {
+    pb::Interface& interface = open(name, flags.has("LOOPBACK"));
+    interface.set_mtu(number_of<uint32_t>(mtu));
+    return interface;
+  }
+
+  // To the current one. Link-local addresses lead nowhere else.
   void add(const std::string& address) {
-    if (!all.empty() && !address.starts_with("fe80")) all.back().add_addresses(address);
+    if (!all.empty() && !address.starts_with("fe80")) all[current].add_addresses(address);
   }
 };
 
@@ -70,8 +90,8 @@ void read_short_line(const std::string& line, Interfaces& out) {
   static const std::regex brief(R"(^([^:@\s]+)(?:@\S*)?\s+(UP|DOWN|UNKNOWN)\b(.*)$)");
   std::smatch found;
   if (std::regex_search(line, found, one)) {
-    pb::Interface& interface = out.open(found[1].str(), found[1] == "lo");
-    if (!found[2].str().starts_with("fe80")) interface.add_addresses(found[2].str());
+    out.open(found[1].str(), found[1] == "lo");
+    out.add(found[2].str());
   } else if (std::regex_search(line, found, brief)) {
     out.open(found[1].str(), found[1] == "lo").set_down(found[2] == "DOWN");
     for (const std::string& word : split(found[3].str(), ' ')) {
@@ -114,14 +134,12 @@ std::vector<pb::Interface> read_ip_addr(std::string_view text) {
   for (const std::string& line : short_lines(text)) {
     std::smatch found;
     if (std::regex_search(line, found, head)) {
-      const std::string flags = "," + found[2].str() + ",";
-      pb::Interface& interface = out.open(found[1].str(), flags.find(",LOOPBACK,") != flags.npos);
-      interface.set_mtu(number_of<uint32_t>(found[3].str()));
-      const bool up = flags.find(",UP,") != flags.npos &&
-                      found[4].str().find("state DOWN") == std::string::npos;
-      interface.set_down(!up || flags.find("NO-CARRIER") != flags.npos);
+      const Flags flags(found[2].str());
+      pb::Interface& interface = out.open(found[1].str(), flags, found[3].str());
+      const bool up = flags.has("UP") && found[4].str().find("state DOWN") == std::string::npos;
+      interface.set_down(!up || flags.has("NO-CARRIER"));
     } else if (!out.all.empty() && line.find("link/infiniband") != line.npos) {
-      out.all.back().set_kind(pb::IPOIB);
+      out.all[out.current].set_kind(pb::IPOIB);
     } else if (std::regex_search(line, found, address)) {
       out.add(found[1].str());
     } else {
@@ -139,10 +157,9 @@ std::vector<pb::Interface> read_ifconfig(std::string_view text) {
   for (const std::string& line : short_lines(text)) {
     std::smatch found;
     if (std::regex_search(line, found, head)) {
-      const std::string flags = "," + found[2].str() + ",";
-      pb::Interface& interface = out.open(found[1].str(), flags.find(",LOOPBACK,") != flags.npos);
-      interface.set_mtu(number_of<uint32_t>(found[3].str()));
-      interface.set_down(flags.find(",UP,") == flags.npos || flags.find(",RUNNING,") == flags.npos);
+      const Flags flags(found[2].str());
+      out.open(found[1].str(), flags, found[3].str())
+          .set_down(!flags.has("UP") || !flags.has("RUNNING"));
     } else if (std::regex_search(line, found, address)) {
       out.add(fmt::format("{}/{}", found[1].str(), bits_of(found[2].str())));
     } else if (std::regex_search(line, found, address6)) {
