@@ -3,6 +3,7 @@
 #include <iostream>
 #include <string>
 
+#include "tests/project.hpp"
 #include "tests/skip.hpp"
 
 #define CATCH_CONFIG_RUNNER
@@ -41,12 +42,15 @@ void skip(std::string_view why) {
   cases().this_one = true;
 }
 
+std::filesystem::path project() {
+  const char* home = std::getenv("REHEARSE_HOME");
+  return home != nullptr && *home != '\0' ? home : REHEARSE_SOURCE_DIR;
+}
+
 std::optional<std::filesystem::path> real_data(const std::filesystem::path& path) {
   const char* set = std::getenv("REHEARSE_DATA");
-  const char* home = std::getenv("REHEARSE_HOME");
   const std::filesystem::path folder =
-      set != nullptr ? std::filesystem::path(set)
-                     : std::filesystem::path(home != nullptr ? home : ".") / "../shared/data";
+      set != nullptr ? std::filesystem::path(set) : project() / "../shared/data";
   if (std::filesystem::exists(folder / path)) return folder / path;
   skip("no " + (folder / path).string() + " (REHEARSE_DATA)");
   return std::nullopt;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -11,13 +10,11 @@
 #include "base/atomic_file.hpp"
 #include "platforms/import/import.hpp"
 #include "platforms/model/links.hpp"
+#include "tests/project.hpp"
 
 namespace rehearse::platforms::testing {
 
-inline std::filesystem::path project() {
-  const char* home = std::getenv("REHEARSE_HOME");
-  return home != nullptr ? home : ".";
-}
+using tests::project;
 
 // Read once for all tests.
 inline const Machines& machines() {

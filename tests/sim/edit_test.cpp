@@ -7,6 +7,7 @@
 
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/transform.hpp"
+#include "tests/project.hpp"
 #include "tests/sim/small_trace.hpp"
 
 namespace rehearse::edit_test {
@@ -203,7 +204,7 @@ TEST_CASE("several ranks are slowed by ranges; those that are not there are left
 }
 
 TEST_CASE("every transform stands in the table of the documentation", "[sim][transform]") {
-  std::ifstream file(std::string(std::getenv("REHEARSE_HOME")) + "/docs/what-happens-in-a-run.md");
+  std::ifstream file(tests::project() / "docs/what-happens-in-a-run.md");
   std::stringstream text;
   text << file.rdbuf();
   const auto* transforms = pb::Patch::descriptor()->FindOneofByName("transform");

@@ -5,9 +5,10 @@
 #include <zlib.h>
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include "tests/project.hpp"
 
 namespace rehearse::nccl_vectors_test {
 using namespace rehearse;
@@ -16,10 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-fs::path golden() {
-  const char* home = std::getenv("REHEARSE_HOME");
-  return fs::path(home ? home : ".") / "tests/golden/nccl";
-}
+fs::path golden() { return tests::project() / "tests/golden/nccl"; }
 
 std::string unpacked(const char* name) {
   const gzFile file = gzopen((golden() / name).c_str(), "rb");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 
+#include "tests/project.hpp"
 #include "tests/traces/import_samples.hpp"
 #include "traces/import/csv/csv.hpp"
 #include "traces/program/program.hpp"
@@ -246,9 +247,7 @@ TEST_CASE("the size of a job comes from a file beside its table", "[import][csv]
 }
 
 TEST_CASE("every shipped mapping loads and says where it comes from", "[import][csv]") {
-  const char* home = std::getenv("REHEARSE_HOME");
-  const auto folder =
-      std::filesystem::path(home != nullptr ? home : ".") / "traces/import/csv/mappings";
+  const auto folder = tests::project() / "traces/import/csv/mappings";
   size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     INFO(entry.path().string());

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/random.hpp"
+#include "tests/project.hpp"
 #include "tests/traces/import_samples.hpp"
 #include "tests/traces/synth_sample.hpp"
 #include "traces/export/kineto.hpp"
@@ -20,9 +21,7 @@ using namespace rehearse::traces;
 namespace {
 
 std::string corpus(const std::string& name) {
-  const char* home = std::getenv("REHEARSE_HOME");
-  std::ifstream in((home != nullptr ? std::string(home) : std::string(".")) + "/tests/corpus/" +
-                   name);
+  std::ifstream in(tests::project() / "tests/corpus" / name);
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <fstream>
 #include <random>
 #include <sstream>
 #include <utility>
 
+#include "tests/project.hpp"
 #include "tests/traces/evidence_samples.hpp"
 #include "tests/traces/import_samples.hpp"
 #include "traces/import/format.hpp"
@@ -47,8 +47,7 @@ Result<std::string> read_all(const std::string& bytes, const SourceOptions& opti
 }  // namespace
 
 TEST_CASE("the documentation lists every format", "[import]") {
-  const char* home = std::getenv("REHEARSE_HOME");
-  std::ifstream in((home != nullptr ? std::string(home) : std::string(".")) + "/docs/import.md");
+  std::ifstream in(tests::project() / "docs/import.md");
   std::ostringstream text;
   text << in.rdbuf();
   for (const Format& format : formats()) {

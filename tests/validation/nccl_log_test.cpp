@@ -7,6 +7,7 @@
 
 #include "base/install.hpp"
 #include "platforms/model/catalogue.hpp"
+#include "tests/project.hpp"
 #include "tests/skip.hpp"
 #include "traces/evidence/evidence.hpp"
 
@@ -38,9 +39,7 @@ std::vector<pb::NcclLog> logs_of(const std::filesystem::path& file) {
 }
 
 pb::NcclLog two_h100() {
-  const char* home = std::getenv("REHEARSE_HOME");
-  const std::filesystem::path root = home != nullptr ? home : ".";
-  const auto logs = logs_of(root / "tests/corpus/nccl_log/h100-2gpu.log");
+  const auto logs = logs_of(tests::project() / "tests/corpus/nccl_log/h100-2gpu.log");
   REQUIRE(logs.size() == 1);
   return logs[0];
 }
