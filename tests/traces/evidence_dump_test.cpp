@@ -109,6 +109,64 @@ TEST_CASE("Inspector's records may stand in one array", "[evidence][inspector]")
   CHECK(cut.error().what == "the array ends early: 1 records are whole");
 }
 
+TEST_CASE("Inspector's records are found behind what a launcher puts before them",
+          "[evidence][inspector]") {
+  const std::string lines = samples::kInspector;
+  const size_t first = lines.find('\n');
+  const std::string a = lines.substr(0, first),
+                    b = lines.substr(first + 1, lines.find('\n', first + 1) - first - 1);
+  for (const std::string lead :
+       {"[1,0]<stdout>:", "[1,mpirank:3,algo-1]<stdout>: ", "0: ", "worker-3 | ", "node1: ",
+        "[default0]:", "(RayTrainWorker pid=17, ip=10.0.0.2) ", "2026-05-01T12:00:00.123Z ",
+        "[pod/train-worker-0/main] ", "\x1b[36m(Worker pid=9)\x1b[0m ", "inspector-7.log:"}) {
+    INFO(lead);
+    const auto read = must_read(lead + a + "\n" + lead + b + "\r\n");
+    CHECK(read.format == "inspector");
+    REQUIRE(read.evidence.size() == 1);
+    CHECK(read.evidence[0].inspector().bytes_size() == 2);
+    CHECK(read.findings.rows().empty());
+  }
+  // What the program prints between them is counted, and so is a record that was torn.
+  const auto mixed = must_read("0: starting\n0: " + a + "\x1b[0m\n1: step 1 done\n1: " + b +
+                               " [repeated 3x across cluster]\n0: " + a.substr(0, 90) +
+                               "\n0: " + a.substr(90) + "\n");
+  CHECK(mixed.evidence[0].inspector().bytes_size() == 2);
+  CHECK(mixed.findings.count("text-between-records") == 2);
+  CHECK(mixed.findings.count("inspector-line-unused") == 2);
+  // A log of NCCL stays one.
+  CHECK(must_read(samples::kTwoRanks + ("0: " + a + "\n")).format == "nccl-log");
+}
+
+TEST_CASE("records of plugins that write no metadata are read", "[evidence][inspector]") {
+  const std::string record =
+      R"({"header":{"rank":3,"n_ranks":8},"coll_perf":{"coll":"AllReduce","coll_sn":10,"coll_msg_size_bytes":4096,"coll_exec_time_us":150.3}})"
+      "\n";
+  const auto read = must_read(record + record);
+  REQUIRE(read.evidence.size() == 1);
+  CHECK(read.evidence[0].inspector().rank() == 3);
+  CHECK(read.evidence[0].inspector().bytes_size() == 2);
+  CHECK(read.findings.rows().empty());
+}
+
+TEST_CASE("figures that are no numbers cost themselves alone", "[evidence]") {
+  std::string line = samples::kInspector;
+  line.replace(line.find("6.1"), 3, "inf");
+  line.replace(line.find("6.1"), 3, "-nan");
+  const auto inspector = must_read(line);
+  REQUIRE(inspector.evidence[0].inspector().bytes_size() == 2);
+  CHECK(inspector.evidence[0].inspector().algbw(0) == 0);
+  CHECK(inspector.findings.rows().empty());
+  // As Python's json writes them.
+  std::string dump = samples::kRecorder;
+  dump.insert(dump.find(R"("state")"), R"("duration_ms": NaN, "x": [Infinity, -Infinity], )");
+  const auto recorder = must_read(dump, "rank03.json");
+  const pb::FlightRecorder& r = recorder.evidence[0].flight_recorder();
+  REQUIRE(r.entries_size() == 1);
+  CHECK_FALSE(r.entries(0).has_duration_ms());
+  CHECK(r.entries(0).collective_seq() == 7);
+  CHECK_FALSE(read_bytes(dump.substr(0, dump.size() - 3), "rank03.json"));
+}
+
 TEST_CASE("a flight recorder dump as JSON is read", "[evidence][flight-recorder]") {
   const auto read = must_read(samples::kRecorder, "rank03.json");
   const pb::FlightRecorder& r = read.evidence[0].flight_recorder();
@@ -216,26 +274,13 @@ TEST_CASE("a pickle that names or calls anything is refused", "[evidence][flight
 
 TEST_CASE("a pickle with sizes, marks or memos that cannot be is refused",
           "[evidence][flight-recorder]") {
-  for (const std::string& bytes : {"\x80\x02X\xff\xff\xff\x7fshort."s,
-                                   "\x80\x02\x8d\xff\xff\xff\xff\xff\xff\xff\xff."s,
-                                   "\x80\x02h\x07."s,
-                                   "\x80\x02t."s,
-                                   "\x80\x02(\x85."s,
-                                   "\x80\x02K\x01\x86."s,
-                                   "\x80\x02}(K\x01u."s,
-                                   "\x80\x02N(e."s,
-                                   "\x80\x02NN."s,
-                                   "\x80\x02(."s,
-                                   "\x80\x02."s,
-                                   "\x80\x09N."s,
-                                   "\x80\x02q\x01."s,
-                                   "\x80\x02\x8a\x09\x01\x01\x01\x01\x01\x01\x01\x01\x01."s,
-                                   "\x80\x02\x95\xff\xff\xff\xff\xff\xff\xff\xffN."s,
-                                   "\x80\x02"s,
-                                   "\x80"s,
-                                   "I1\n."s,
-                                   "\x80\x02K\x01(0."s,
-                                   "\x80\x02]a."s}) {
+  for (const std::string& bytes :
+       {"\x80\x02X\xff\xff\xff\x7fshort."s, "\x80\x02\x8d\xff\xff\xff\xff\xff\xff\xff\xff."s,
+        "\x80\x02h\x07."s, "\x80\x02t."s, "\x80\x02(\x85."s, "\x80\x02K\x01\x86."s,
+        "\x80\x02}(K\x01u."s, "\x80\x02N(e."s, "\x80\x02NN."s, "\x80\x02(."s, "\x80\x02."s,
+        "\x80\x09N."s, "\x80\x02q\x01."s, "\x80\x02\x8a\x09\x01\x01\x01\x01\x01\x01\x01\x01\x01."s,
+        "\x80\x02\x95\xff\xff\xff\xff\xff\xff\xff\xffN."s, "\x80\x02"s, "\x80"s,
+        "\x80\x02K\x01(0."s, "\x80\x02]a."s}) {
     INFO(bytes.size());
     CHECK_FALSE(unpickled(bytes));
   }

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/import/json_stream.hpp"
+
 namespace rehearse::traces::chakra {
 
 // NodeType of et_def.proto.
@@ -71,8 +73,8 @@ class JsonNodes {
  public:
   JsonNodes();
   ~JsonNodes();
-  // 64 bytes behind `text` are readable. False when it is no JSON object.
-  [[nodiscard]] bool parse(std::string_view text, Node& node);
+  // False when it is no JSON object.
+  [[nodiscard]] bool parse(const Element& element, Node& node);
 
  private:
   struct Impl;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "traces/import/chakra/node.hpp"
+#include "traces/import/json_text.hpp"
 
 namespace rehearse::traces::chakra {
 namespace {
@@ -106,11 +107,12 @@ struct JsonNodes::Impl {
 JsonNodes::JsonNodes() : impl_(std::make_unique<Impl>()) {}
 JsonNodes::~JsonNodes() = default;
 
-bool JsonNodes::parse(std::string_view text, Node& node) {
+bool JsonNodes::parse(const Element& element, Node& node) {
   node = {};
+  dom::element document;
   dom::object fields;
-  if (impl_->parser.parse(text.data(), text.size(), false).get_object().get(fields) !=
-      simdjson::SUCCESS) {
+  if (parse_json(impl_->parser, element, document) != simdjson::SUCCESS ||
+      document.get_object().get(fields) != simdjson::SUCCESS) {
     return false;
   }
   for (const auto& [key, value] : fields) {

@@ -182,7 +182,7 @@ Result<Contents> read_json(Source& source, ReadContext& context) {
     }
     const bool metadata = sequence && element.number == 0 && !has(element.text, "\"type\"");
     if (metadata) continue;
-    if (parser.parse(element.text, node)) {
+    if (parser.parse(element, node)) {
       builder.add(node, element.offset, element.number);
     } else {
       unreadable(stream.where(element.offset), context);

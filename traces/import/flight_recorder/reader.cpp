@@ -6,6 +6,7 @@
 
 #include "traces/import/flight_recorder/flight_recorder.hpp"
 #include "traces/import/flight_recorder/pickle.hpp"
+#include "traces/import/json_text.hpp"
 #include "traces/import/rank_of_name.hpp"
 
 namespace rehearse::traces::flight_recorder {
@@ -76,7 +77,7 @@ bool convert(const dom::element& in, Values& values, int depth, ValueId& out) {
 Result<ValueId> from_json(std::string_view text, const std::string& name, Values& values) {
   dom::parser parser(kMostDumpBytes);
   dom::element document;
-  if (const auto error = parser.parse(text.data(), text.size()).get(document)) {
+  if (const auto error = parse_json(parser, text, document)) {
     return fail(Code::kBadInput,
                 fmt::format("no whole JSON document: {}", simdjson::error_message(error)), name,
                 "the dump was cut or changed; copy it again");
@@ -101,27 +102,6 @@ std::optional<uint32_t> rank_of_file(const std::string& name) {
     return std::nullopt;
   }
   return rank;
-}
-
-// Whether `key` is a key of the outermost object, as far as the text goes.
-bool has_top_key(std::string_view text, std::string_view key) {
-  int depth = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '{' || c == '[') ++depth;
-    if (c == '}' || c == ']') --depth;
-    if (c != '"') continue;
-    size_t close = i + 1;
-    while (close < text.size() && text[close] != '"') close += text[close] == '\\' ? 2 : 1;
-    if (close >= text.size()) return false;
-    const size_t after = text.find_first_not_of(" \t\r\n", close + 1);
-    if (depth == 1 && after != std::string_view::npos && text[after] == ':' &&
-        text.substr(i + 1, close - i - 1) == key) {
-      return true;
-    }
-    i = close;
-  }
-  return false;
 }
 
 }  // namespace

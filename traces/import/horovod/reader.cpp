@@ -6,6 +6,7 @@
 #include "traces/import/horovod/horovod.hpp"
 #include "traces/import/horovod/timeline.hpp"
 #include "traces/import/json_stream.hpp"
+#include "traces/import/json_text.hpp"
 #include "traces/import/kineto/decimal.hpp"
 
 namespace rehearse::traces::horovod {
@@ -39,9 +40,10 @@ std::optional<Nanos> time_of(const dom::element& value) {
 
 bool parse(dom::parser& parser, const Element& element, Event& event) {
   event = {};
+  dom::element document;
   dom::object fields;
-  if (parser.parse(element.text.data(), element.text.size(), false).get_object().get(fields) !=
-      simdjson::SUCCESS) {
+  if (parse_json(parser, element, document) != simdjson::SUCCESS ||
+      document.get_object().get(fields) != simdjson::SUCCESS) {
     return false;
   }
   for (const auto& [key, value] : fields) {

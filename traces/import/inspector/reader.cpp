@@ -10,6 +10,7 @@
 #include "traces/evidence/names.hpp"
 #include "traces/import/inspector/inspector.hpp"
 #include "traces/import/json_stream.hpp"
+#include "traces/import/json_text.hpp"
 #include "traces/import/lines.hpp"
 #include "traces/import/scan.hpp"
 
@@ -19,12 +20,15 @@ namespace {
 namespace dom = simdjson::dom;
 constexpr size_t kMaxLine = size_t{4} << 20;
 
-std::string text_of(const dom::element& in, std::string_view key) {
+// An object of a record, or the error of one that is not there.
+using Object = simdjson::simdjson_result<dom::element>;
+
+std::string text_of(const Object& in, std::string_view key) {
   std::string_view value;
   return in[key].get(value) == simdjson::SUCCESS ? std::string(value) : std::string();
 }
 
-std::optional<int64_t> whole(const dom::element& in, std::string_view key) {
+std::optional<int64_t> whole(const Object& in, std::string_view key) {
   int64_t value = 0;
   if (in[key].get(value) == simdjson::SUCCESS) return value;
   // Tools that write the records anew make 4096.0 of 4096.
@@ -36,7 +40,7 @@ std::optional<int64_t> whole(const dom::element& in, std::string_view key) {
   return static_cast<int64_t>(number);
 }
 
-std::optional<double> figure(const dom::element& in, std::string_view key) {
+std::optional<double> figure(const Object& in, std::string_view key) {
   double value = 0;
   if (in[key].get(value) != simdjson::SUCCESS || !std::isfinite(value) || value < 0) {
     return std::nullopt;
@@ -53,11 +57,11 @@ struct Record {
 };
 
 std::optional<Record> record_in(const dom::element& line) {
-  dom::element perf;
   std::string kind = "coll";
-  if (line["coll_perf"].get(perf) != simdjson::SUCCESS) {
+  Object perf = line["coll_perf"];
+  if (perf.error() != simdjson::SUCCESS) {
     kind = "p2p";
-    if (line["p2p_perf"].get(perf) != simdjson::SUCCESS) return std::nullopt;
+    perf = line["p2p_perf"];
   }
   Record out;
   out.collective = collective_name(text_of(perf, kind));
@@ -107,10 +111,37 @@ Result<void> collect(LineReader& lines, std::string& record) {
   return {};
 }
 
+// The record in a line: behind what a launcher put before it ("[1,0]<stdout>:", "3: ", "worker-3 | ") and before what
+// a terminal or a collector put behind. "" where the line holds none.
+std::string_view record_part(std::string_view line) {
+  constexpr size_t kLongestLead = 200;
+  const size_t open = line.find('{');
+  if (open == std::string_view::npos || open > kLongestLead ||
+      line.substr(0, open).find('"') != std::string_view::npos) {
+    return {};
+  }
+  const size_t close = line.rfind('}');
+  const size_t end = close == std::string_view::npos || close < open ? line.size() : close + 1;
+  return line.substr(open, end - open);
+}
+
+// "[{", rather than the "[1,0]<stdout>:" of a launcher.
+bool is_array(std::string_view head) {
+  const size_t open = head.find_first_not_of(" \t\r\n");
+  if (open == std::string_view::npos || head[open] != '[') return false;
+  const size_t inside = head.find_first_not_of(" \t\r\n", open + 1);
+  return inside != std::string_view::npos && head[inside] == '{';
+}
+
+bool is_record(std::string_view text) {
+  const auto has = [&](std::string_view key) { return text.find(key) != std::string_view::npos; };
+  return has("\"header\"") && (has("\"coll_perf\"") || has("\"p2p_perf\""));
+}
+
 // Columns of one communicator and rank, with the names its columns point into.
 class Columns {
  public:
-  Columns(const dom::element& header, const dom::element& metadata) {
+  Columns(const Object& header, const Object& metadata) {
     facts_.set_communicator(text_of(header, "id"));
     facts_.set_name(text_of(header, "comm_name"));
     facts_.set_rank(static_cast<int32_t>(whole(header, "rank").value_or(-1)));
@@ -162,8 +193,8 @@ class Records {
       : part_(part), name_(std::move(name)), findings_(findings) {}
 
   void add(std::string_view text, const std::string& where) {
-    dom::element document, header, metadata;
-    const bool parsed = parser_.parse(text.data(), text.size()).get(document) == simdjson::SUCCESS;
+    dom::element document;
+    const bool parsed = parse_json(parser_, text, document) == simdjson::SUCCESS;
     if (const auto dropped = parsed ? dropped_in(document) : std::nullopt) {
       if (*dropped > 0) {
         findings_.add("inspector-records-dropped", Severity::kDataLoss, where,
@@ -172,13 +203,15 @@ class Records {
       return;
     }
     const auto record = parsed ? record_in(document) : std::nullopt;
-    if (!record || document["header"].get(header) != simdjson::SUCCESS ||
-        document["metadata"].get(metadata) != simdjson::SUCCESS) {
+    // Plugins that followed Inspector's write no metadata.
+    const Object header = parsed ? document["header"] : Object(simdjson::NO_SUCH_FIELD);
+    if (!record || header.error() != simdjson::SUCCESS) {
       findings_.add("inspector-line-unused", Severity::kDataLoss, where,
                     parsed ? "it lacks a field of a measured operation"
                            : "it is no JSON; was the file cut or written by two processes?");
       return;
     }
+    const Object metadata = document["metadata"];
     const std::pair key(text_of(header, "id"), whole(header, "rank").value_or(-1));
     auto [it, fresh] = columns_.try_emplace(key, header, metadata);
     if (it->second.full()) flush(it->second);
@@ -218,10 +251,16 @@ Result<void> read_lines(Source& source, ReadContext& context, Records& records) 
     if (!more && source.cut() && context.cut_files == CutFiles::kAccept) return {};
     if (!more) return tl::unexpected(more.error());
     if (!*more) return {};
-    line = trimmed(line);
-    if (line.ends_with(',')) line.remove_suffix(1);
-    if (line.empty()) continue;
-    if (line == "{") {
+    if (trimmed(line).empty()) continue;
+    const std::string_view record = record_part(line);
+    if (record.empty() && line.find_first_of("{}") == std::string_view::npos) {
+      context.findings.add(
+          "text-between-records", Severity::kInfo, lines.where(),
+          "lines without a record, of the program or its launcher, are passed over");
+      continue;
+    }
+    if (!record.empty()) line = record;
+    if (trimmed(line) == "{") {
       spread = "{\n";
       auto whole = collect(lines, spread);
       if (!whole && !(source.cut() && context.cut_files == CutFiles::kAccept)) {
@@ -264,26 +303,26 @@ Result<void> read_array(Source& source, ReadContext& context, Records& records) 
 }  // namespace
 
 bool sniff(std::string_view head) {
-  size_t start = head.find_first_not_of(" \t\r\n");
-  if (start != std::string_view::npos && head[start] == '[') {
-    start = head.find_first_not_of(" \t\r\n", start + 1);
+  if (is_array(head) || head.substr(0, head.find('{')).find_first_not_of(" \t\r\n") == head.npos) {
+    // The first record may be one that only counts (dump_stats, since v4.1), or stand on several lines.
+    if (head.find("\"inspector_output_format_version\"") != std::string_view::npos) return true;
+    return is_record(head.substr(0, head.find('\n', head.find('{'))));
   }
-  if (start == std::string_view::npos || head[start] != '{') return false;
-  // The first record may be one that only counts (dump_stats, since v4.1).
-  if (head.find("\"inspector_output_format_version\"") != std::string_view::npos) return true;
-  const std::string_view line = head.substr(start, head.find('\n', start) - start);
-  return line.find("\"header\"") != std::string_view::npos &&
-         (line.find("\"coll_perf\"") != std::string_view::npos ||
-          line.find("\"p2p_perf\"") != std::string_view::npos);
+  // What a launcher collected. Between messages of NCCL it is NCCL's log.
+  if (head.find("NCCL INFO ") != std::string_view::npos) return false;
+  while (!head.empty()) {
+    const size_t end = std::min(head.find('\n'), head.size());
+    if (is_record(record_part(head.substr(0, end)))) return true;
+    head.remove_prefix(std::min(end + 1, head.size()));
+  }
+  return false;
 }
 
 Result<FilePart> read(Source& source, ReadContext& context) {
   FilePart part;
   Records records(part, source.name().substr(source.name().rfind('/') + 1), context.findings);
-  const size_t first = source.head().find_first_not_of(" \t\r\n");
-  const bool array = first != std::string_view::npos && source.head()[first] == '[';
-  const auto done =
-      array ? read_array(source, context, records) : read_lines(source, context, records);
+  const auto done = is_array(source.head()) ? read_array(source, context, records)
+                                            : read_lines(source, context, records);
   if (!done) return tl::unexpected(done.error());
   records.finish();
   if (part.evidence.empty()) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "traces/import/json_text.hpp"
 #include "traces/import/kineto/decimal.hpp"
 
 namespace rehearse::traces::kineto {
@@ -35,28 +36,6 @@ std::optional<int64_t> integer(const dom::element& object, const char* key) {
     return static_cast<int64_t>(number);
   }
   return std::nullopt;
-}
-
-// Python writes NaN and Infinity, which are not JSON: null stands for them here.
-std::string without_nan(std::string_view text) {
-  std::string out;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const std::string_view rest = text.substr(i);
-    const std::string_view word = rest.starts_with("NaN")         ? "NaN"
-                                  : rest.starts_with("Infinity")  ? "Infinity"
-                                  : rest.starts_with("-Infinity") ? "-Infinity"
-                                                                  : "";
-    if (!quoted && !word.empty()) {
-      out += "null";
-      i += word.size() - 1;
-      continue;
-    }
-    if (text[i] == '"') quoted = !quoted;
-    if (text[i] == '\\' && i + 1 < text.size()) out += text[i++];
-    out += text[i];
-  }
-  return out;
 }
 
 std::vector<ProcessGroup> groups_of(const dom::element& info) {
@@ -107,8 +86,7 @@ Metadata parse_metadata(std::string_view members, const std::string& where, Find
   Metadata out;
   dom::parser parser;
   dom::element root;
-  if (parser.parse(members.data(), members.size(), true).get(root) != simdjson::SUCCESS &&
-      parser.parse(without_nan(members)).get(root) != simdjson::SUCCESS) {
+  if (parse_json(parser, members, root) != simdjson::SUCCESS) {
     findings.add(
         "metadata-unreadable", Severity::kWarning, where,
         "rank, groups and devices are not known; the members around the events are not JSON");

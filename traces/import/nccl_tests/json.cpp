@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "traces/evidence/names.hpp"
+#include "traces/import/json_text.hpp"
 #include "traces/import/nccl_tests/conditions.hpp"
 #include "traces/import/nccl_tests/nccl_tests.hpp"
 #include "traces/import/scan.hpp"
@@ -169,7 +170,7 @@ Result<FilePart> read_json(Source& source, ReadContext& context) {
   const std::string& file = source.name();
   dom::parser parser(kMostReportBytes);
   dom::element document;
-  if (const auto error = parser.parse(text.data(), text.size()).get(document)) {
+  if (const auto error = parse_json(parser, text, document)) {
     return fail(Code::kBadInput,
                 fmt::format("no whole JSON document: {}", simdjson::error_message(error)), file,
                 "nccl-tests closes its report when it ends; give the printed table instead");

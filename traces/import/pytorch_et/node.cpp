@@ -3,6 +3,7 @@
 
 #include <simdjson.h>
 
+#include "traces/import/json_text.hpp"
 #include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
 
@@ -102,10 +103,7 @@ NodeParser::~NodeParser() = default;
 
 std::optional<CommNode> NodeParser::parse(const Element& element) {
   dom::element node;
-  if (impl_->parser.parse(element.text.data(), element.text.size(), true).get(node) !=
-      simdjson::SUCCESS) {
-    return std::nullopt;
-  }
+  if (parse_json(impl_->parser, element, node) != simdjson::SUCCESS) return std::nullopt;
   std::string_view name;
   if (node["name"].get_string().get(name) != simdjson::SUCCESS || name != "record_param_comms") {
     return std::nullopt;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "traces/import/json_stream.hpp"
+#include "traces/import/json_text.hpp"
 #include "traces/import/kineto/decimal.hpp"
 #include "traces/import/limits.hpp"
 #include "traces/import/tensorflow/planes.hpp"
@@ -111,9 +112,7 @@ void TraceJson::complete(const dom::element& event, const Element& element) {
 
 void TraceJson::add(const Element& element) {
   dom::element event;
-  if (parser_.parse(element.text.data(), element.text.size(), false).get(event) !=
-          simdjson::SUCCESS ||
-      !event.is_object()) {
+  if (parse_json(parser_, element, event) != simdjson::SUCCESS || !event.is_object()) {
     return note("event-unreadable", Severity::kDataLoss, element,
                 "events that are not JSON inside are left out; the file may be damaged");
   }
