@@ -193,6 +193,59 @@ TEST_CASE("a flight recorder dump as pickle is read as plain data", "[evidence][
   CHECK(r.entries(0).collective() == "send");
 }
 
+TEST_CASE("pickles of the first two protocols are read", "[evidence][flight-recorder]") {
+  // {"version": "2.9", "pg_config": {"0": {"ranks": [0, 1]}}, "entries": [{...}]} as pickle.dumps(_, 0) prints it.
+  const std::string printed =
+      "(dp0\nVversion\np1\nV2.9\np2\nsVpg_config\np3\n(dp4\nV0\np5\n(dp6\nVranks\np7\n("
+      "lp8\nI0\naI1\na"
+      "sssVentries\np9\n(lp10\n(dp11\nVrecord_id\np12\nI-1\nsVpg_id\np13\ng5\nsVprofiling_"
+      "name\np14\n"
+      "Vnccl:all_reduce\np15\nsVtime_created_ns\np16\nL1758610505880883597L\nsVduration_"
+      "ms\np17\nF1.5\ns"
+      "Vretired\np18\nI01\nsVinput_sizes\np19\n((I4\nI5\ntp20\ntp21\nsVframes\np22\n(lp23\n"
+      "Vtr\xe4"
+      "in \\u20ac \\u005cu\np24\naS'it\\'s \\x41'\np25\nasVx\np26\nFnan\nsVnone\np27\nNsas.";
+  const auto read = must_read(printed, "_dump_2");
+  CHECK(read.format == "flight-recorder-pickle");
+  const pb::FlightRecorder& r = read.evidence[0].flight_recorder();
+  CHECK(r.version() == "2.9");
+  REQUIRE(r.groups_size() == 1);
+  CHECK(r.groups(0).ranks_size() == 2);
+  REQUIRE(r.entries_size() == 1);
+  const pb::FlightEntry& e = r.entries(0);
+  CHECK(e.record_id() == -1);
+  CHECK(e.group_id() == "0");
+  CHECK(e.collective() == "all_reduce");
+  CHECK(e.created_ns() == 1758610505880883597);
+  CHECK(e.duration_ms() == 1.5);
+  CHECK(e.retired());
+  CHECK(e.inputs(0).sizes(1) == 5);
+  REQUIRE(e.frames_size() == 2);
+  CHECK(e.frames(0) == "tr\u00e4in \u20ac \\u");
+  CHECK(e.frames(1) == "it's A");
+  // pickle.dumps(_, 1): texts with their length, large integers printed.
+  const std::string second = "}q\x00("s + text("entries") + "q\x01]q\x02}q\x03(" +
+                             text("record_id") + "q\x04K\x01" + text("profiling_name") + "q\x05" +
+                             text("nccl:broadcast") + "q\x06" + text("time_created_ns") +
+                             "q\x07L17L\n" + text("retired") + "q\x08I00\nua" + text("pg_config") +
+                             "q\x09}q\x0au.";
+  const auto older = must_read(second, "_dump_2");
+  REQUIRE(older.evidence[0].flight_recorder().entries_size() == 1);
+  CHECK(older.evidence[0].flight_recorder().entries(0).created_ns() == 17);
+  CHECK_FALSE(older.evidence[0].flight_recorder().entries(0).retired());
+  // Every cut is refused, and so is what calls or cannot be.
+  for (size_t length = 0; length < printed.size(); ++length) {
+    CHECK_FALSE(unpickled(printed.substr(0, length)));
+  }
+  for (const char* bytes :
+       {"cos\nsystem\n(S'echo'\ntR.", "(dp0\nI1\ncos\nsystem\ns.", "I\n.", "I1x\n.",
+        "L99999999999999999999999999L\n.", "F1,5\n.", "S'open\n.", "S'\\q'\n.", "V\\u12\n.",
+        "V\\U00110000\n.", "Np-1\n.", "Npx\n.", "g0\n.", "I1\n"}) {
+    INFO(bytes);
+    CHECK_FALSE(unpickled(bytes));
+  }
+}
+
 TEST_CASE("dumps of older and newer versions are read", "[evidence][flight-recorder]") {
   const std::string entry = "}(" + text("record_id") + "K\x01" + text("pg_id") + "K\x00"s +
                             text("seq_id") + "K\x07" + text("profiling_name") +

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <charconv>
 #include <optional>
 #include <unordered_map>
 
@@ -48,6 +49,57 @@ const char* forbidden(uint8_t opcode) {
   }
 }
 
+void append_utf8(uint32_t point, std::string& out) {
+  const auto byte = [&](uint32_t bits) { out += static_cast<char>(bits); };
+  if (point < 0x80) return byte(point);
+  if (point < 0x800) {
+    byte(0xc0 | point >> 6);
+  } else if (point < 0x10000) {
+    byte(0xe0 | point >> 12);
+    byte(0x80 | (point >> 6 & 0x3f));
+  } else {
+    byte(0xf0 | point >> 18);
+    byte(0x80 | (point >> 12 & 0x3f));
+    byte(0x80 | (point >> 6 & 0x3f));
+  }
+  byte(0x80 | (point & 0x3f));
+}
+
+// Text as protocol 0 prints it: characters by number in hexadecimal (\u20ac, \x0a) and, other than in `raw` text, by
+// letter. Bytes of raw text are Latin-1. Nothing when an escape is none.
+std::optional<std::string> unescaped(std::string_view text, bool raw) {
+  constexpr std::string_view kLetters = "ntr\\'\"", kMeant = "\n\t\r\\'\"";
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\') {
+      append_utf8(static_cast<uint8_t>(text[i]), out);
+      continue;
+    }
+    const char kind = ++i < text.size() ? text[i] : 0;
+    const size_t digits = kind == 'u' && raw ? 4 : kind == 'U' && raw ? 8 : kind == 'x' ? 2 : 0;
+    if (digits > 0 && !(raw && kind == 'x')) {
+      uint32_t point = 0;
+      const std::string_view hex = text.substr(i + 1, digits);
+      const auto [stop, error] = std::from_chars(hex.data(), hex.data() + hex.size(), point, 16);
+      if (error != std::errc{} || hex.size() < digits || stop != hex.data() + digits ||
+          point > 0x10ffff) {
+        return std::nullopt;
+      }
+      append_utf8(point, out);
+      i += digits;
+    } else if (const size_t letter = kLetters.find(kind);
+               !raw && letter != std::string_view::npos) {
+      out += kMeant[letter];
+    } else if (raw) {
+      out += '\\';
+      --i;  // a backslash that escapes nothing stands for itself
+    } else {
+      return std::nullopt;
+    }
+  }
+  return out;
+}
+
 class Unpickler {
  public:
   Unpickler(std::string_view bytes, const std::string& name, Values& values)
@@ -73,6 +125,7 @@ class Unpickler {
   Result<void> step(uint8_t opcode);
   Result<void> scalar(uint8_t opcode);
   Result<void> text(uint8_t opcode);
+  Result<void> printed(uint8_t opcode);
   Result<void> container(uint8_t opcode);
   Result<void> memo(uint8_t opcode);
   Result<void> memoize(uint64_t index);
@@ -92,6 +145,14 @@ class Unpickler {
     }
     pos_ += count;
     return value;
+  }
+  // Up to the end of the line, which protocol 0 ends everything with.
+  Result<std::string_view> line() {
+    const size_t end = bytes_.find('\n', pos_);
+    if (end == std::string_view::npos) return bad("the pickle ends inside a line");
+    const std::string_view out = bytes_.substr(pos_, end - pos_);
+    pos_ = end + 1;
+    return out;
   }
   Result<std::string_view> piece(size_t size_bytes) {
     RH_TRY(const uint64_t length, natural(size_bytes));
@@ -190,6 +251,43 @@ Result<void> Unpickler::text(uint8_t opcode) {
   return {};
 }
 
+// Protocol 0 prints its values, as Python's repr does.
+Result<void> Unpickler::printed(uint8_t opcode) {
+  RH_TRY(std::string_view value, line());
+  if (opcode == 'V' || opcode == 'S') {
+    if (opcode == 'S') {
+      if (value.size() < 2 || value.front() != value.back() ||
+          (value.front() != '\'' && value.front() != '"')) {
+        return bad("a text without its quotes");
+      }
+      value = value.substr(1, value.size() - 2);
+    }
+    const auto text = unescaped(value, opcode == 'V');
+    if (!text) return bad("an escape that no text has");
+    push({.kind = Kind::kText, .text = *text});
+    return {};
+  }
+  if (opcode == 'I' && (value == "00" || value == "01")) {
+    push({.kind = Kind::kBool, .integer = value == "01" ? 1 : 0});
+    return {};
+  }
+  if (opcode == 'L' && value.ends_with('L')) value.remove_suffix(1);
+  const char* const end = value.data() + value.size();
+  if (opcode == 'F') {
+    double number = 0;
+    const auto [stop, error] = std::from_chars(value.data(), end, number);
+    if (error != std::errc{} || stop != end) return bad("no number where one should be");
+    push({.kind = Kind::kFloat, .number = number});
+    return {};
+  }
+  int64_t number = 0;
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (error == std::errc::result_out_of_range) return bad("a number of more than 64 bits");
+  if (error != std::errc{} || stop != end) return bad("no number where one should be");
+  push_integer(number);
+  return {};
+}
+
 Result<void> Unpickler::container(uint8_t opcode) {
   switch (opcode) {
     case '}':
@@ -249,8 +347,16 @@ Result<void> Unpickler::memoize(uint64_t index) {
 
 Result<void> Unpickler::memo(uint8_t opcode) {
   if (opcode == 0x94) return memoize(memo_.size());
-  RH_TRY(const uint64_t index, natural(opcode == 'q' || opcode == 'h' ? 1 : 4));
-  if (opcode == 'q' || opcode == 'r') return memoize(index);
+  uint64_t index = 0;
+  if (opcode == 'p' || opcode == 'g') {
+    RH_TRY(const std::string_view number, line());
+    const char* const end = number.data() + number.size();
+    const auto [stop, error] = std::from_chars(number.data(), end, index);
+    if (error != std::errc{} || stop != end) return bad("no number where one should be");
+  } else {
+    RH_TRY(index, natural(opcode == 'q' || opcode == 'h' ? 1 : 4));
+  }
+  if (opcode == 'q' || opcode == 'r' || opcode == 'p') return memoize(index);
   const auto known = memo_.find(index);
   if (known == memo_.end()) return bad("a reference to what was not remembered");
   stack_.push_back(known->second);
@@ -289,6 +395,12 @@ Result<void> Unpickler::step(uint8_t opcode) {
     case 'T':
     case 'U':
       return text(opcode);
+    case 'V':
+    case 'S':
+    case 'I':
+    case 'L':
+    case 'F':
+      return printed(opcode);
     case '}':
     case ']':
     case ')':
@@ -310,6 +422,8 @@ Result<void> Unpickler::step(uint8_t opcode) {
     case 'r':
     case 'h':
     case 'j':
+    case 'p':
+    case 'g':
     case 0x94:
       return memo(opcode);
     default:

@@ -122,6 +122,12 @@ bool sniff_json(std::string_view head) {
 }
 
 bool sniff_pickle(std::string_view head) {
+  using namespace std::string_view_literals;
+  // Protocols 0 and 1 do not tell their number: a dict or list that is remembered first.
+  for (const std::string_view begin :
+       {"(dp0\n"sv, "(dp1\n"sv, "(lp0\n"sv, "(lp1\n"sv, "}q\x00"sv, "]q\x00"sv}) {
+    if (head.starts_with(begin)) return true;
+  }
   return head.size() >= 3 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5 &&
          (head[2] == '}' || head[2] == '\x95' || head[2] == '(' || head[2] == ']' ||
           head[2] == 'c');
