@@ -83,6 +83,40 @@ TEST_CASE("an array that is not closed is read, one that is cut is not", "[impor
   CHECK(cut.error().fix.find("--allow-truncated") != std::string::npos);
 }
 
+TEST_CASE("events on lines of their own are read like those of an array", "[import][kineto]") {
+  const std::string launch =
+      R"js({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 100, "dur": 4, "args": {"correlation": 77}})js";
+  const std::string info =
+      R"js({"schemaVersion": 1, "baseTimeNanoseconds": 1500000000000000000, "distributedInfo": {"rank": 3, "world_size": 4}})js";
+  for (const std::string& text : {launch + "\n" + kKernel + "\n", launch + "\r\n\r\n" + kKernel,
+                                  launch + ",\n" + kKernel + ",\n", launch + kKernel,
+                                  "\n" + launch + "\n" + kKernel + "\n{}\n"}) {
+    INFO(text);
+    const auto got = import_text(text);
+    REQUIRE(got);
+    CHECK(got->inputs.at(0).format == "kineto");
+    const RankTrace& rank = got->trace.ranks.at(0);
+    REQUIRE(rank.ops.size() == 2);
+    CHECK(rank.ops.duration[find_op(*got, "gemm").value()] == 20'000);
+    CHECK(got->findings.count("gpu-work-without-launch") == 0);
+  }
+  // What Kineto puts around the events, on a line before, behind or both.
+  for (const std::string& text :
+       {info + "\n" + launch + "\n" + kKernel, launch + "\n" + kKernel + "\n" + info}) {
+    const auto got = import_text(text);
+    REQUIRE(got);
+    CHECK(got->trace.ranks.at(0).rank == 3);
+    CHECK(got->trace.header.world_size() == 4);
+    CHECK(got->trace.ranks.at(0).ops.start[0] == 1'500'000'000'000'100'000);
+  }
+  const auto cut = import_text(launch + "\n" + kKernel.substr(0, 40));
+  REQUIRE_FALSE(cut);
+  CHECK(cut.error().what == "the file ends inside an event: 1 events are whole");
+  const auto damaged = import_text(launch + "\n{\"ph\" \"X\"}\n" + kKernel);
+  REQUIRE(damaged);
+  CHECK(damaged->findings.count("event-unreadable") == 1);
+}
+
 TEST_CASE("what follows the end of a document is not lost in silence", "[import]") {
   const std::string events = "[" + kKernel + "]";
   const std::string timeline =
@@ -148,6 +182,12 @@ TEST_CASE("a file without a usable event says what its events lack", "[import][k
   REQUIRE_FALSE(got);
   CHECK(got.error().what == "none of its 2 events is an operation (1 event-without-category)");
   CHECK(got.error().fix.find("cat") != std::string::npos);
+  // As the profiler that comes with NCCL's sources writes it: asynchronous events.
+  const auto other = import_text(
+      R"js([{"name": "AllReduce", "cat": "COLL", "ph": "b", "id": 0, "pid": 39, "tid": 1, "ts": 1.5, "args": {"SeqNum": 0, "Stream": 0x262ca50}},
+           {"name": "AllReduce", "cat": "COLL", "ph": "e", "id": 0, "pid": 39, "tid": 1, "ts": 2.5}, {}])js");
+  REQUIRE_FALSE(other);
+  CHECK(other.error().what == "none of its 3 events is an operation (2 unused-phase)");
 }
 
 }  // namespace rehearse::import_chrome_test

@@ -3,17 +3,30 @@
 
 #include "traces/import/devices.hpp"
 #include "traces/import/json_stream.hpp"
+#include "traces/import/json_text.hpp"
 #include "traces/import/kineto/builder.hpp"
 #include "traces/import/kineto/event.hpp"
 #include "traces/import/kineto/kineto.hpp"
 #include "traces/import/kineto/metadata.hpp"
 #include "traces/import/kineto/open_spans.hpp"
 #include "traces/import/rank_of_name.hpp"
+#include "traces/import/scan.hpp"
 
 namespace rehearse::traces::kineto {
 namespace {
 
 constexpr uint64_t kProgressEvery = 1 << 16;
+constexpr size_t kMostMemberText = size_t{64} << 20;
+
+bool begins_with(std::string_view head, char c) {
+  const size_t first = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  return first != std::string_view::npos && head[first] == c;
+}
+
+// An event per line, with what Kineto puts around them on lines of its own, if at all.
+bool is_event_lines(std::string_view head) {
+  return begins_with(head, '{') && has_top_key(head, "ph") && !has_top_key(head, "traceEvents");
+}
 
 // Operations that a file of this size may hold; only address space until they come.
 size_t expected_operations(const Source& source) {
@@ -52,15 +65,25 @@ Error no_operation(uint64_t events, const std::string& file, const Findings& fin
             "record with activities switched on, and at least one step"};
   const Finding* most = nullptr;
   for (const Finding& row : findings.rows()) {
-    if (row.severity == Severity::kDataLoss && (most == nullptr || row.count > most->count)) {
-      most = &row;
-    }
+    if (most == nullptr || row.count > most->count) most = &row;
   }
   if (most != nullptr) {
     out.what += fmt::format(" ({} {})", most->count, most->id);
     out.fix = most->advice;
   }
   return out;
+}
+
+// Of a line: no event but rank, groups, devices or base time.
+bool is_members(const Event& event) {
+  return event.phase == 0 && event.name.empty() && event.category_name.empty() && !event.start;
+}
+
+void append_members(std::string_view object, std::string& members) {
+  const std::string_view inside = trimmed(object.substr(1, object.size() - 2));
+  if (inside.empty()) return;
+  if (!members.empty()) members += ',';
+  members += inside;
 }
 
 // Hands events to the builder; a begin and its end as the one event that they are.
@@ -121,18 +144,19 @@ class Events {
 }  // namespace
 
 bool sniff(std::string_view head) {
-  const size_t first = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
-  if (first == std::string_view::npos) return false;
   const auto has = [&](std::string_view text) { return head.find(text) != std::string_view::npos; };
-  if (head[first] == '{') {
+  if (begins_with(head, '{')) {
     return has("\"traceEvents\"") || has("\"baseTimeNanoseconds\"") ||
-           has("\"deviceProperties\"") || (has("\"schemaVersion\"") && has("\"distributedInfo\""));
+           has("\"deviceProperties\"") ||
+           (has("\"schemaVersion\"") && has("\"distributedInfo\"")) || is_event_lines(head);
   }
-  return head[first] == '[' && has("\"ph\"");
+  return begins_with(head, '[') && has("\"ph\"");
 }
 
 Result<FilePart> read(Source& source, ReadContext& context) {
-  JsonStream stream(source, "traceEvents", {});
+  const bool lines = is_event_lines(source.head());
+  JsonStream stream(source, lines ? "" : "traceEvents", {});
+  std::string members;  // of documents that are no events
   EventParser parser;
   Builder builder(context, source.name());
   builder.reserve(expected_operations(source));
@@ -148,7 +172,11 @@ Result<FilePart> read(Source& source, ReadContext& context) {
     if (got == JsonStream::Next::kEnd) break;
     switch (parser.parse(element, event)) {
       case Parsed::kOk:
-        events.add(event, element);
+        if (lines && is_members(event) && members.size() + element.text.size() < kMostMemberText) {
+          append_members(element.text, members);
+        } else {
+          events.add(event, element);
+        }
         break;
       case Parsed::kNotObject:
         context.findings.add("event-not-an-object", Severity::kDataLoss,
@@ -171,7 +199,8 @@ Result<FilePart> read(Source& source, ReadContext& context) {
                 "export the profile again with export_chrome_trace()");
   }
   stream.tell_trailing(context.findings);
-  const Metadata metadata = parse_metadata(stream.members(), source.name(), context.findings);
+  const Metadata metadata = parse_metadata(lines ? "{" + members + "}" : stream.members(),
+                                           source.name(), context.findings);
   FilePart part;
   std::vector<RankPart> ranks = builder.finish(metadata);
   if (ranks.front().trace.ops.size() == 0) {
