@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/project.hpp"
 #include "tests/skip.hpp"
 #include "tests/traces/evidence_samples.hpp"
 #include "tests/traces/import_samples.hpp"
@@ -54,6 +55,21 @@ TEST_CASE("damaged evidence is read in part or refused", "[evidence][damage]") {
   damage(samples::kTable, "all_reduce.txt", 300);
   damage(samples::kInspector, "inspector.jsonl", 300);
   damage(samples::kRecorder, "rank1.json", 300);
+}
+
+TEST_CASE("damaged seeds of the fuzz targets are read in part or refused", "[evidence][damage]") {
+  size_t files = 0;
+  for (const char* reader : {"flight_recorder", "inspector", "nccl_log", "nccl_tests_csv",
+                             "nccl_tests_json", "pickle"}) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(tests::project() / "tests/corpus" / reader)) {
+      const std::string whole = text_of(entry.path());
+      if (whole.size() > 20'000) continue;  // a log of a whole run takes long
+      damage(whole, entry.path().filename().string(), 100);
+      ++files;
+    }
+  }
+  CHECK(files >= 15);
 }
 
 TEST_CASE("damaged real evidence is read in part or refused", "[evidence][damage][real]") {

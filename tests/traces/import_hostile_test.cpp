@@ -7,6 +7,7 @@
 
 #include "base/random.hpp"
 #include "tests/project.hpp"
+#include "tests/traces/damage.hpp"
 #include "tests/traces/import_samples.hpp"
 #include "tests/traces/synth_sample.hpp"
 #include "traces/export/kineto.hpp"
@@ -86,6 +87,21 @@ TEST_CASE("files cut at every hundredth are refused, or can be used up to the cu
       survives(cut, {.cut_files = CutFiles::kAccept});
     }
   }
+}
+
+TEST_CASE("lines of events and nodes as JSON bear cuts and flips", "[import][refusal]") {
+  std::string lines;
+  for (int i = 0; i < 40; ++i) {
+    const std::string at = std::to_string(100 * i), id = std::to_string(i + 1);
+    lines +=
+        R"({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": )" +
+        at + R"(, "dur": 4, "args": {"correlation": )" + id + "}}\n" +
+        R"({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": )" + at +
+        R"(.5, "dur": 20, "args": {"device": 0, "stream": 7, "correlation": )" + id + "}}\n";
+  }
+  samples::check_cuts(lines, "rank0.jsonl");
+  samples::check_flips(lines, "rank0.jsonl");
+  samples::check_flips(corpus("chakra/small.0.json"), "small.0.json");
 }
 
 TEST_CASE("operations at random times and lanes give a program that can run", "[traces][program]") {
