@@ -9,6 +9,13 @@
 #include <cerrno>
 
 namespace rehearse::capture_file {
+namespace {
+
+// Programs close descriptors that they do not know, and what they open then gets the lowest numbers. One far up is not
+// given to them between our looking at it and our writing; below the 1024 that select() can take.
+constexpr int kFarUp = 800;
+
+}  // namespace
 
 int Output::open(const char* path) {
   close();
@@ -16,6 +23,10 @@ int Output::open(const char* path) {
     fd_ = ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
   } while (fd_ < 0 && errno == EINTR);
   if (fd_ < 0) return errno;
+  if (const int far = ::fcntl(fd_, F_DUPFD_CLOEXEC, kFarUp); far >= 0) {
+    ::close(fd_);
+    fd_ = far;
+  }
   struct ::stat facts {};
   if (::fstat(fd_, &facts) != 0) return errno;
   device_ = facts.st_dev;

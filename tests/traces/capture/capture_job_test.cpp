@@ -186,6 +186,30 @@ TEST_CASE("kernels outside the steps that were asked for are not recorded", "[ca
   CHECK(count_named(*got, 0, "gemm") == 2);
 }
 
+TEST_CASE("only the stretch of time that was asked for is recorded", "[capture]") {
+  Recording recording;
+  // 400 steps of at least 2 ms each: the stretch lies inside.
+  const Run run = recording.with("REHEARSE_CAPTURE_STEPS", "200ms-400ms").run({"steps", "400"});
+  REQUIRE(run.code == 0);
+  CHECK(run.err.empty());
+  const auto records = recording.records();
+  auto names = names_of(records);
+  int64_t first = INT64_MAX, last = 0;
+  for (const pb::CaptureRecord& r : records) {
+    if (!r.has_range()) continue;
+    first = std::min(first, r.range().start());
+    last = std::max(last, r.range().start());
+  }
+  CHECK(first >= 200'000'000);
+  CHECK(first < 300'000'000);
+  CHECK(last > 300'000'000);
+  CHECK(last <= 400'000'000);
+  Recording early;
+  const Run ended = early.with("REHEARSE_CAPTURE_STEPS", "60min-61min").run({"steps", "2"});
+  CHECK(ended.code == 0);
+  CHECK(ended.err.find("ended before the stretch of time") != std::string::npos);
+}
+
 TEST_CASE("steps that never came are told", "[capture]") {
   Recording recording;
   const Run run = recording.with("REHEARSE_CAPTURE_STEPS", "30-40").run({"steps", "4"});
