@@ -68,22 +68,36 @@ Result<Ended> run_command(const std::vector<std::string>& command,
   sigfillset(&action.sa_mask);
   action.sa_sigaction = forward;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
-  for (size_t i = 0; i < kForwarded.size(); ++i) ::sigaction(kForwarded[i], nullptr, &before[i]);
+  // What comes before the command is there to get it waits until it is.
+  sigset_t forwarded, mask;
+  sigemptyset(&forwarded);
+  for (size_t i = 0; i < kForwarded.size(); ++i) {
+    ::sigaction(kForwarded[i], nullptr, &before[i]);
+    sigaddset(&forwarded, kForwarded[i]);
+  }
+  ::sigprocmask(SIG_BLOCK, &forwarded, &mask);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  ::posix_spawnattr_setsigmask(&attributes, &mask);
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
   if (output == ChildOutput::kToStderr) {
     ::posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
   }
   pid_t child = 0;
-  const int error = ::posix_spawnp(&child, argv[0], &files, nullptr, argv.data(), envp.data());
+  const int error = ::posix_spawnp(&child, argv[0], &files, &attributes, argv.data(), envp.data());
   ::posix_spawn_file_actions_destroy(&files);
+  ::posix_spawnattr_destroy(&attributes);
   if (error != 0) {
+    ::sigprocmask(SIG_SETMASK, &mask, nullptr);
     return fail(error == ENOENT ? Code::kMissingInput : Code::kIo,
                 std::string("cannot be started: ") + std::strerror(error), command.front(),
                 "name a program that is on PATH, behind --");
   }
   g_child.store(child);
   for (const int signal : kForwarded) ::sigaction(signal, &action, nullptr);
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   const Ended ended = wait_for(child);
   g_child.store(0);
   for (size_t i = 0; i < kForwarded.size(); ++i) ::sigaction(kForwarded[i], &before[i], nullptr);

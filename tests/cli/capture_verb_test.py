@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verb `rehearse capture` as a user meets it: exit codes, signals, output, folders.
 
-Usage: capture_verb_test.py PROGRAM
+Usage: capture_verb_test.py PROGRAM WATCHED
+WATCHED is the program that tests of the library record.
 """
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-PROGRAM = Path(sys.argv[1]).resolve()
+PROGRAM, WATCHED = (Path(word).resolve() for word in sys.argv[1:3])
 failures = 0
 
 
@@ -83,6 +85,12 @@ with tempfile.TemporaryDirectory() as name:
     out, _ = process.communicate(timeout=60)
     check("signals reach the program", process.returncode == 9 and out == "got it\n", (process.returncode, out))
 
+    # The program's very first act: the signal may come while we are still busy starting it.
+    ends = [capture("-o", "e", "--force", "--", "perl", "-e",
+                    '$SIG{TERM} = sub { exit 9 }; kill "TERM", getppid; sleep 20; exit 3', cwd=here).returncode
+            for _ in range(20)]
+    check("signals reach the program from its first moment on", ends == [9] * 20, ends)
+
     done = capture("--selftest", "--json", cwd=here)
     document = json.loads(done.stdout)
     state = {c["id"]: c["state"] for c in document["checks"]}
@@ -94,5 +102,29 @@ with tempfile.TemporaryDirectory() as name:
     done = capture("--selftest", "-o", "/proc/nowhere/x", cwd=here)
     check("a folder that cannot be written fails it", done.returncode == 1 and "cannot be written" in done.stdout,
           done)
+
+    # Launchers that are installed hand the doors on, and every rank leaves its file.
+    launchers = {
+        "plain": ["env", "RANK=0", "WORLD_SIZE=1"],
+        "torchrun": ["torchrun", "--standalone", "--nproc_per_node", "2", "--no_python"],
+        "mpirun": ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "2"],
+        "srun": ["srun", "-n2"],
+        "horovodrun": ["horovodrun", "-np", "2"],
+    }
+    for launcher, words in launchers.items():
+        if shutil.which(words[0]) is None:
+            print(f"skipped: {launcher} is not installed")
+            continue
+        if subprocess.run([*words, "true"], capture_output=True, cwd=here).returncode != 0:
+            print(f"skipped: {launcher} starts nothing here")
+            continue
+        done = capture("-o", launcher, "--", *words, str(WATCHED), "ranges", "50", "0", cwd=here)
+        ranks = sorted(f.name.split(".")[0] for f in (here / launcher).glob("*.capture"))
+        check(f"{launcher}: a file per rank", done.returncode == 0 and
+              ranks == (["rank0"] if launcher == "plain" else ["rank0", "rank1"]), (ranks, done))
+        done = subprocess.run([PROGRAM, "import", launcher, "-o", f"{launcher}.rtrace", "--json"], cwd=here,
+                              capture_output=True, text=True)
+        check(f"{launcher}: what was recorded imports", done.returncode == 0 and
+              json.loads(done.stdout)["world_size"] == len(ranks), done)
 
 sys.exit(1 if failures else 0)
