@@ -16,10 +16,14 @@
 namespace rehearse::faults {
 namespace {
 
+// Which, and how many elements.
+using SizedCall = std::pair<std::string, double>;
+
 // What one rank has of one group.
 struct Member {
-  int64_t enqueued = -1;              // last call
-  std::map<int64_t, double> pending;  // sequence: elements of the inputs
+  std::map<int64_t, SizedCall> calls;  // by sequence, all that were recorded
+  int64_t enqueued = -1;               // last call
+  std::map<int64_t, double> pending;   // sequence: elements of the inputs
   std::map<int64_t, std::string> names;
   std::set<int64_t> started;
 };
@@ -64,6 +68,7 @@ std::map<GroupKey, Group> groups_of(std::span<const pb::FlightRecorder> recorder
       if (found == by_name.end() || entry.p2p() || entry.collective_seq() < 0) continue;
       Member& member = *found->second;
       member.enqueued = std::max(member.enqueued, entry.collective_seq());
+      member.calls[entry.collective_seq()] = {entry.collective(), elements_of(entry)};
       if (!is_pending(entry)) continue;
       member.pending[entry.collective_seq()] = elements_of(entry);
       member.names[entry.collective_seq()] = entry.collective();
@@ -102,6 +107,54 @@ class Votes {
  private:
   std::map<std::pair<Divergence, uint32_t>, Diverging> votes_;
 };
+
+std::map<int64_t, SizedCall> usual_sizes(const Group& group) {
+  std::map<int64_t, std::map<SizedCall, size_t>> times;
+  for (const auto& [rank, member] : group.members) {
+    for (const auto& [sequence, call] : member.calls) ++times[sequence][call];
+  }
+  std::map<int64_t, SizedCall> out;
+  for (const auto& [sequence, calls] : times) {
+    out[sequence] = std::max_element(calls.begin(), calls.end(), [](const auto& a, const auto& b) {
+                      return a.second < b.second;
+                    })->first;
+  }
+  return out;
+}
+
+// How a member differs from its peers whose calls have other sizes from some call on: calls that were left out or made
+// once more move all that follow, another size does not.
+Divergence how_sizes_differ(const Member& member, const std::map<int64_t, SizedCall>& usual) {
+  const auto first = std::find_if(member.calls.begin(), member.calls.end(), [&](const auto& call) {
+    return usual.at(call.first) != call.second;
+  });
+  // Calls from `from` on that are, and that are not, those of its peers so many later.
+  const auto moved_by = [&](int64_t later, auto from) {
+    size_t same = 0, other = 0;
+    for (auto call = from; call != member.calls.end(); ++call) {
+      const auto peers = usual.find(call->first + later);
+      if (peers == usual.end()) continue;
+      ++(peers->second == call->second ? same : other);
+    }
+    return same > 0 && other == 0;
+  };
+  if (first == member.calls.end()) return Divergence::kOtherSize;
+  if (moved_by(1, first)) return Divergence::kLeftOut;
+  // The call that only it made stands before those that were moved.
+  return !moved_by(0, std::next(first)) && moved_by(-1, std::next(first)) ? Divergence::kOneMore
+                                                                          : Divergence::kOtherSize;
+}
+
+const char* in_words(Divergence how) {
+  switch (how) {
+    case Divergence::kLeftOut:
+      return " and goes on with its peers' next ones: it left one out";
+    case Divergence::kOneMore:
+      return " and goes on with its peers' previous ones: it made one more";
+    default:
+      return "";
+  }
+}
 
 void vote_on_entry(const Group& group, Votes& votes) {
   std::vector<uint32_t> pending, never;
@@ -159,8 +212,10 @@ void vote_on_entry(const Group& group, Votes& votes) {
     const auto& few = sizes.begin()->second.size() < sizes.rbegin()->second.size()
                           ? sizes.begin()->second
                           : sizes.rbegin()->second;
+    const auto usual = usual_sizes(group);
     for (const uint32_t rank : few) {
-      votes.add(rank, Divergence::kOtherSize, fmt::format("comes to {} with another size", what));
+      const Divergence how = how_sizes_differ(group.members.at(rank), usual);
+      votes.add(rank, how, fmt::format("comes to {} with another size{}", what, in_words(how)));
     }
   }
   if (group.members.size() < group.ranks.size()) {
@@ -183,7 +238,11 @@ bool makes(const pb::Patch& patch, Divergence how) {
     case Divergence::kStoppedFirst:
     case Divergence::kNoDump:
       return sim::parts(patch, Parting::kEnds);
+    case Divergence::kLeftOut:
+      // Who ends early makes no calls after those that it leaves out.
+      return sim::parts(patch, Parting::kFewer) && !patch.has_end_early();
     case Divergence::kAhead:
+    case Divergence::kOneMore:
       return sim::parts(patch, Parting::kMore);
     case Divergence::kOtherSize:
       return sim::parts(patch, Parting::kOtherSize);
@@ -207,7 +266,10 @@ double score_of(const pb::Fault& fault, const std::vector<Diverging>& blamed) {
     if (first.how == Divergence::kStoppedFirst && !patch.stop_rank().text().empty()) {
       score = 0.8;
     }
-    if (first.how == Divergence::kAhead || first.how == Divergence::kOtherSize) score = 0.9;
+    if (first.how == Divergence::kAhead || first.how == Divergence::kOtherSize ||
+        first.how == Divergence::kLeftOut || first.how == Divergence::kOneMore) {
+      score = 0.9;
+    }
   }
   // A fault that is known for other symptoms is a guess.
   const auto known = [&](std::string_view symptom) {

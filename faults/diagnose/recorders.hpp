@@ -7,6 +7,8 @@
 //   never started   it has put the call into its queue as the others, but only theirs run
 //   ahead           it alone waits in a call that most others never issued
 //   other size      it came to the same call with tensors of another size than most
+//   left out        likewise, and its calls from there on are those that its peers make one later
+//   made one more   likewise, those that its peers made one earlier
 //   no dump         all others wait, and this rank has left nothing
 //
 // Point-to-point calls are not symmetrical and are left out. Pure functions.
@@ -23,7 +25,16 @@
 
 namespace rehearse::faults {
 
-enum class Divergence { kNeverEntered, kStoppedFirst, kNeverStarted, kAhead, kOtherSize, kNoDump };
+enum class Divergence {
+  kNeverEntered,
+  kStoppedFirst,
+  kNeverStarted,
+  kAhead,
+  kOtherSize,
+  kLeftOut,
+  kOneMore,
+  kNoDump
+};
 
 struct Diverging {
   uint32_t rank = 0;

@@ -105,6 +105,33 @@ TEST_CASE("another size in the same call, and a dump that is missing", "[faults]
   CHECK(compare_recorders(three)[0].how == Divergence::kNoDump);
 }
 
+TEST_CASE("a call that was left out or made once more moves all that follow, another size does not",
+          "[faults][recorders]") {
+  // Calls of rising sizes, the fourth of which never ends; rank 2 has its own from the third on.
+  const auto with_sizes = [](const std::vector<int64_t>& own) {
+    auto all = dumps(4, 6, 2);
+    for (uint32_t r = 0; r < 4; ++r) {
+      for (int i = 0; i < 6; ++i) {
+        all[r].mutable_entries(i)->mutable_inputs(0)->set_sizes(0, r == 2 ? own[i] : 100 + i);
+      }
+    }
+    return all;
+  };
+  const auto found = [](const std::vector<pb::FlightRecorder>& all) {
+    const auto blamed = compare_recorders(all);
+    REQUIRE(ranks_of(blamed) == std::set<uint32_t>{2});
+    const pb::Diagnosis diagnosis = diagnose_recorders(all, catalogue());
+    REQUIRE(diagnosis.causes_size() > 0);
+    return std::pair(blamed[0].how, diagnosis.causes(0).fault());
+  };
+  CHECK(found(with_sizes({100, 101, 103, 104, 105, 106})) ==
+        std::pair<Divergence, std::string>(Divergence::kLeftOut, "F21"));
+  CHECK(found(with_sizes({100, 101, 7, 102, 103, 104})) ==
+        std::pair<Divergence, std::string>(Divergence::kOneMore, "F22"));
+  CHECK(found(with_sizes({100, 101, 7, 103, 104, 105})) ==
+        std::pair<Divergence, std::string>(Divergence::kOtherSize, "F23"));
+}
+
 TEST_CASE("dumps in which nothing is pending are healthy, and all alike are unknown",
           "[faults][recorders]") {
   CHECK(diagnose_recorders(dumps(4, 3, 3), catalogue()).symptom().id() == "healthy");
