@@ -81,6 +81,8 @@ Json json_of(const Runs& runs, const validation::CampaignRequest& request) {
            {"unknown_recall", all.unknown},
            {"simulated", json_of_grade(simulated)},
            {"by_rule", json_of_grade(by_rule)},
+           {"culprits", all.culprits},
+           {"culprits_not_known", all.not_known},
            {"unlisted_symptoms", all.unlisted},
            {"redrawn",
             {{"unnoticed", all.redrawn},
@@ -129,6 +131,7 @@ Json json_of(const Runs& runs, const validation::CampaignRequest& request) {
              {"against", std::vector<std::string>(run.against().begin(), run.against().end())},
              {"simulations", run.simulations()}};
     if (run.has_culprit_right()) row["culprit"] = run.culprit_right();
+    if (run.place_not_known()) row["culprit"] = "not known";
     if (run.has_fix_restores()) row["fix"] = run.fix_restores();
     if (run.silent()) row["silent"] = true;
     if (!run.failed().empty()) row["failed"] = run.failed();
@@ -177,6 +180,10 @@ std::string markdown_of(const Runs& runs) {
   }
   out +=
       fmt::format("| runs | | {} | {} | {} |\n", all.runs, of_simulated.counted, of_rules.counted);
+  out += fmt::format("| culprits right or wrong | | {} | {} | {} |\n", all.culprits,
+                     of_simulated.culprits, of_rules.culprits);
+  out += fmt::format("| culprits that nothing shows, said so | | {} | {} | {} |\n", all.not_known,
+                     of_simulated.not_known, of_rules.not_known);
   out += fmt::format("| draws that nobody would notice | | {} | {} | {} |\n", all.redrawn,
                      of_simulated.redrawn, of_rules.redrawn);
   return out + fmt::format("| draws without a place in their job | | {} | {} | {} |\n", all.refused,
@@ -204,6 +211,12 @@ std::string text_of(const Runs& runs, const Terminal& terminal) {
   if (all.unlisted > 0) {
     out += fmt::format("  {} runs have a symptom that the catalogue does not list: wrong\n",
                        all.unlisted);
+  }
+  if (all.not_known > 0) {
+    out += fmt::format(
+        "  {} runs have a culprit that nothing shows, and are said so: not counted as right or "
+        "wrong\n",
+        all.not_known);
   }
   out += redrawn_text(all);
   Table table({{"fault", Align::kLeft},

@@ -41,6 +41,10 @@ std::string who_of(const pb::Cause& cause) {
   return ranks.empty() ? "" : fmt::format(", rank {}", format_ranks(ranks));
 }
 
+std::string place_in_words(const pb::Cause& cause) {
+  return cause.elsewhere().empty() ? who_of(cause) : ", place not known";
+}
+
 // "D2.1 hang: unused parameters on one rank (F21:rank=11), score 1.00".
 std::string headline_of(const pb::Diagnosis& diagnosis) {
   std::string symptom = diagnosis.symptom().id();
@@ -55,7 +59,7 @@ std::string headline_of(const pb::Diagnosis& diagnosis) {
   }
   return fmt::format("{}: {}{}{}, {}", symptom,
                      diagnosis.unknown() ? "unknown cause; nearest in the catalogue is " : "", what,
-                     who_of(best), score_in_words(best));
+                     place_in_words(best), score_in_words(best));
 }
 
 std::string text_of(const pb::Diagnosis& diagnosis, const Terminal& terminal) {
@@ -67,6 +71,10 @@ std::string text_of(const pb::Diagnosis& diagnosis, const Terminal& terminal) {
   if (best.alike_size() > 0) {
     const std::vector<std::string> alike(best.alike().begin(), best.alike().end());
     out += "  alike:   " + join_words(alike) + "\n";
+  }
+  if (best.elsewhere_size() > 0) {
+    const std::vector<std::string> others(best.elsewhere().begin(), best.elsewhere().end());
+    out += "  place:   not known; the same would be seen of " + join_words(others) + "\n";
   }
   for (const std::string& text : best.evidence()) out += "  for:     " + text + "\n";
   const bool two = diagnosis.causes_size() > 1 && !best.together().empty();

@@ -27,4 +27,10 @@ const pb::FaultClass* FaultClasses::joining(std::string_view a, std::string_view
   return nullptr;
 }
 
+const pb::UnseenPlace* FaultClasses::unseen_place(std::string_view id) const {
+  const auto row = std::find_if(table_.places().begin(), table_.places().end(),
+                                [&](const pb::UnseenPlace& place) { return place.id() == id; });
+  return row == table_.places().end() ? nullptr : &*row;
+}
+
 }  // namespace rehearse::faults

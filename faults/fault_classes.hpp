@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults that cannot be told apart by what a run shows (faults/classes.yaml), and what has to be collected
-// to tell them apart. A test simulates each class and compares what is observable.
+// Faults, and places of one fault, that cannot be told apart by what a run shows (faults/classes.yaml), and what has to be
+// collected to tell them apart. A test simulates each class and compares what is observable.
 #pragma once
 
 #include <string>
@@ -12,6 +12,9 @@
 
 namespace rehearse::faults {
 
+// Runs that are more alike than this (likeness.hpp) are equal within noise.
+constexpr double kSameWithinNoise = 0.97;
+
 class FaultClasses {
  public:
   [[nodiscard]] static Result<FaultClasses> load_shipped();
@@ -19,6 +22,8 @@ class FaultClasses {
   [[nodiscard]] const pb::FaultClassTable& table() const { return table_; }
   // Null: they are told apart.
   [[nodiscard]] const pb::FaultClass* joining(std::string_view a, std::string_view b) const;
+  // Null: the places of the fault are told apart in every job.
+  [[nodiscard]] const pb::UnseenPlace* unseen_place(std::string_view id) const;
 
  private:
   pb::FaultClassTable table_;

@@ -192,6 +192,44 @@ void say_who_is_alike(const std::vector<Suspected>& all, const FaultClasses* cla
   }
 }
 
+// The same fault with another rank or node.
+std::vector<FaultUse> at_other_places(const FaultUse& use, const pb::Scenario& document) {
+  std::vector<FaultUse> out;
+  for (const pb::Parameter& p : use.fault().parameters()) {
+    const int count = p.kind() == pb::Parameter::RANK   ? document.launch().ranks_size()
+                      : p.kind() == pb::Parameter::NODE ? document.platform().nodes_size()
+                                                        : 0;
+    for (int place = 0; place < count && out.size() < kElsewhereTried; ++place) {
+      const std::string value = std::to_string(place);
+      if (value == use.values.at(p.name())) continue;
+      if (auto other = with_value(use, p.name(), value)) out.push_back(std::move(*other));
+    }
+  }
+  return out;
+}
+
+// Where the first cause could be just as well. Asked only of faults that classes.yaml knows for it; whether it is so in this
+// job the simulated runs tell.
+void say_where_else(const Suspected& first, const DiagnoseRequest& request, Laboratory& laboratory,
+                    pb::Diagnosis& diagnosis) {
+  if (!request.classes || !first.trial) return;
+  const pb::UnseenPlace* row = request.classes->unseen_place(first.trial->use.fault().id());
+  if (!row) return;
+  pb::Cause& cause = *diagnosis.mutable_causes(0);
+  laboratory.allow(kElsewhereTried);
+  for (const FaultUse& use : at_other_places(first.trial->use, request.healthy.document)) {
+    const auto other = laboratory.once(use);
+    if (other && other->verdict == first.trial->verdict &&
+        likeness(first.trial->changes, other->changes).score > kSameWithinNoise) {
+      cause.add_elsewhere(use.text());
+    }
+  }
+  if (cause.elsewhere().empty()) return;
+  cause.clear_culprits();
+  cause.add_against("the place is not known: " + row->why());
+  diagnosis.add_collect_next(row->collect());
+}
+
 // The best causes alone, for a second one to be looked for beside them.
 std::vector<Alone> best_alone(const std::vector<Suspected>& all) {
   std::vector<Alone> out;
@@ -375,6 +413,7 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
   } else {
     say_what_to_collect(all, request.classes, diagnosis);
     say_who_is_alike(all, request.classes, diagnosis);
+    if (!all.empty()) say_where_else(all[0], request, laboratory, diagnosis);
   }
   diagnosis.set_simulations(laboratory.simulations() + runs);
   return diagnosis;

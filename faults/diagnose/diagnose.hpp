@@ -37,6 +37,8 @@ struct DiagnoseRequest {
 
 // Causes below this likeness do not explain the evidence.
 constexpr double kExplains = 0.7;
+// Other places at which the first cause is tried, where nothing may tell them apart (fault_classes.hpp).
+constexpr uint32_t kElsewhereTried = 8;
 
 // Causes by score, one per fault. A healthy outcome has none. A candidate that cannot be simulated
 // is ranked behind the others with what the simulator said.

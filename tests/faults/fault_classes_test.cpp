@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults are joined into one class only when nothing observable tells them apart.
+// Faults are joined into one class, and places of a fault are taken for unseen, only when nothing observable tells them apart.
 #include "faults/fault_classes.hpp"
 
 #include <algorithm>
@@ -47,6 +47,42 @@ FaultUse moved(const FaultUse& use, const pb::Scenario& document, int64_t durati
   return out;
 }
 
+// A job, and what is seen of it with a fault.
+struct Seen {
+  pb::Verdict verdict = pb::VERDICT_UNSPECIFIED;
+  Changes changes;
+};
+
+class Job {
+ public:
+  Job(const std::string& scenario, const World& world, Reporter& reporter) : world_(world) {
+    auto healthy = sim::load_scenario(scenario, reporter);
+    REQUIRE(healthy);
+    healthy_ = std::move(*healthy);
+    auto baseline = world.simulate(healthy_);
+    REQUIRE(baseline);
+    baseline_ = std::move(*baseline);
+  }
+
+  [[nodiscard]] const pb::Scenario& document() const { return healthy_.document; }
+  [[nodiscard]] int64_t duration() const { return baseline_.end_ns(); }
+
+  [[nodiscard]] Seen with(const FaultUse& use) const {
+    const auto patches = patches_of(use, healthy_.document);
+    REQUIRE(patches);
+    sim::Scenario broken = healthy_;
+    for (const pb::Patch& patch : *patches) REQUIRE(world_.apply(broken, patch));
+    const auto outcome = world_.simulate(broken);
+    REQUIRE(outcome);
+    return {outcome->verdict(), changes_of(observable(*outcome), observable(baseline_))};
+  }
+
+ private:
+  const World& world_;
+  sim::Scenario healthy_;
+  pb::Outcome baseline_;
+};
+
 }  // namespace
 
 TEST_CASE("faults of one class have observable runs that are equal within noise",
@@ -61,14 +97,10 @@ TEST_CASE("faults of one class have observable runs that are equal within noise"
     INFO(row.why());
     REQUIRE(row.alike_size() > 1);
     CHECK_FALSE(row.collect().empty());
-    const auto healthy = sim::load_scenario(row.scenario(), reporter);
-    REQUIRE(healthy);
-    const auto baseline = world.simulate(*healthy);
-    REQUIRE(baseline);
+    const Job job(row.scenario(), world, reporter);
     // As written, and at places and moments that nobody chose.
     for (int place = 0; place <= kPlaces; ++place) {
-      std::vector<Changes> seen;
-      std::vector<pb::Verdict> verdicts;
+      std::vector<Seen> seen;
       std::vector<std::string> uses;
       for (const pb::AlikeFault& fault : row.alike()) {
         INFO(fault.use());
@@ -76,22 +108,43 @@ TEST_CASE("faults of one class have observable runs that are equal within noise"
         const auto written = parse_fault(fault.use(), *catalogue);
         REQUIRE(written);
         const FaultUse use =
-            place == 0 ? *written : moved(*written, healthy->document, baseline->end_ns(), place);
-        const auto patches = patches_of(use, healthy->document);
-        REQUIRE(patches);
-        sim::Scenario broken = *healthy;
-        for (const pb::Patch& patch : *patches) REQUIRE(world.apply(broken, patch));
-        const auto outcome = world.simulate(broken);
-        REQUIRE(outcome);
-        seen.push_back(changes_of(observable(*outcome), observable(*baseline)));
-        verdicts.push_back(outcome->verdict());
+            place == 0 ? *written : moved(*written, job.document(), job.duration(), place);
+        seen.push_back(job.with(use));
         uses.push_back(use.text());
       }
       for (size_t i = 1; i < seen.size(); ++i) {
         INFO(uses[0] << " and " << uses[i]);
-        CHECK(verdicts[i] == verdicts[0]);
-        CHECK(likeness(seen[0], seen[i]).score > 0.97);
+        CHECK(seen[i].verdict == seen[0].verdict);
+        CHECK(likeness(seen[0].changes, seen[i].changes).score > kSameWithinNoise);
       }
+    }
+  }
+}
+
+TEST_CASE("places that are taken for unseen have observable runs that are equal within noise",
+          "[faults][classes]") {
+  SilentReporter reporter;
+  const auto catalogue = FaultCatalogue::load_shipped();
+  const auto classes = FaultClasses::load_shipped();
+  REQUIRE(catalogue);
+  REQUIRE(classes);
+  const World world = simulated_world(reporter);
+  for (const pb::UnseenPlace& row : classes->table().places()) {
+    INFO(row.id() << ": " << row.why());
+    REQUIRE(row.uses_size() > 1);
+    CHECK_FALSE(row.collect().empty());
+    const Job job(row.scenario(), world, reporter);
+    std::vector<Seen> seen;
+    for (const std::string& text : row.uses()) {
+      CHECK(text.starts_with(row.id() + ":"));
+      const auto use = parse_fault(text, *catalogue);
+      REQUIRE(use);
+      seen.push_back(job.with(*use));
+    }
+    for (size_t i = 1; i < seen.size(); ++i) {
+      INFO(row.uses(0) << " and " << row.uses(static_cast<int>(i)));
+      CHECK(seen[i].verdict == seen[0].verdict);
+      CHECK(likeness(seen[0].changes, seen[i].changes).score > kSameWithinNoise);
     }
   }
 }

@@ -105,7 +105,7 @@ TEST_CASE("the hidden machine is not the one of the model", "[validation][blind]
 }
 
 TEST_CASE("figures of a campaign count each kind of run for what it shows", "[validation][blind]") {
-  std::vector<pb::CampaignRun> runs(6);
+  std::vector<pb::CampaignRun> runs(7);
   runs[0].set_fault("F60");
   runs[0].set_symptom_right(true);
   runs[0].set_place(1);
@@ -126,22 +126,30 @@ TEST_CASE("figures of a campaign count each kind of run for what it shows", "[va
   runs[4].set_seen_symptom("D2.2");
   runs[5].set_fault("F62");
   runs[5].set_failed("no draw shows it");
+  // Nothing shows where it is: neither right nor wrong, and counted apart.
+  runs[6].set_fault("F79");
+  runs[6].set_symptom_right(true);
+  runs[6].set_place(1);
+  runs[6].set_place_not_known(true);
+  runs[6].set_fix_restores(true);
   const CampaignFigures figures = figures_of(runs);
-  CHECK(figures.runs == 6);
-  CHECK(figures.counted == 2);
+  CHECK(figures.runs == 7);
+  CHECK(figures.counted == 3);
+  CHECK(figures.culprits == 1);
+  CHECK(figures.not_known == 1);
   CHECK(figures.failed == 1);
-  CHECK(figures.symptom == Approx(0.5));
-  CHECK(figures.top1 == Approx(0.5));
+  CHECK(figures.symptom == Approx(2.0 / 3));
+  CHECK(figures.top1 == Approx(2.0 / 3));
   CHECK(figures.top3 == Approx(1));
   CHECK(figures.culprit == Approx(1));
-  CHECK(figures.fix == Approx(0.5));
+  CHECK(figures.fix == Approx(2.0 / 3));
   CHECK(figures.false_alarms == Approx(0.5));
   CHECK(figures.unknown == Approx(1));
   CHECK(figures.unlisted == 1);
   CHECK(figures.redrawn == 2);
   CHECK(figures.refused == 1);
   const auto [simulated, by_rule] = by_grade(runs);
-  CHECK(figures_of(simulated).counted == 1);
+  CHECK(figures_of(simulated).counted == 2);
   CHECK(figures_of(simulated).top1 == Approx(1));
   CHECK(figures_of(by_rule).counted == 1);
   CHECK(figures_of(by_rule).top3 == Approx(1));

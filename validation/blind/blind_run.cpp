@@ -253,6 +253,20 @@ uint32_t place_of(const BlindRun& run, const pb::Diagnosis& diagnosis) {
   return last > others ? last - others : 0;
 }
 
+// Whether the cause is the fault that was injected, and the places at which it says that it looks the same hold that of the
+// injected one, as far as they were tried.
+bool leaves_place_open(const pb::Cause& cause, const Injected& injected,
+                       const std::set<std::string>& wanted, const BlindContext& context) {
+  if (injected.uses.size() != 1 || injected.uses[0].fault().id() != cause.fault()) return false;
+  std::vector<std::string> uses(cause.elsewhere().begin(), cause.elsewhere().end());
+  if (uses.size() >= faults::kElsewhereTried) return true;
+  uses.push_back(cause.use());
+  return std::any_of(uses.begin(), uses.end(), [&](const std::string& text) {
+    const auto use = faults::parse_fault(text, context.catalogue);
+    return use && places(*use, injected.broken.document) == wanted;
+  });
+}
+
 void judge_culprits(const Injected& injected, const pb::Diagnosis& diagnosis,
                     const BlindContext& context, pb::CampaignRun& out) {
   std::set<std::string> wanted, named;
@@ -260,6 +274,15 @@ void judge_culprits(const Injected& injected, const pb::Diagnosis& diagnosis,
     wanted.merge(places(use, injected.broken.document));
   }
   if (wanted.empty()) return;
+  if (diagnosis.causes_size() > 0 && !diagnosis.causes(0).elsewhere().empty()) {
+    // Neither right nor wrong where nothing shows the place of what was injected; wrong of anything else.
+    if (leaves_place_open(diagnosis.causes(0), injected, wanted, context)) {
+      out.set_place_not_known(true);
+    } else {
+      out.set_culprit_right(false);
+    }
+    return;
+  }
   for (int i = 0; i < diagnosis.causes_size(); ++i) {
     if (i > 0 && diagnosis.causes(i).together().empty()) break;
     const auto use = faults::parse_fault(diagnosis.causes(i).use(), context.catalogue);

@@ -187,8 +187,7 @@ Result<std::vector<pb::CampaignRun>> run_campaign(const CampaignRequest& request
 
 CampaignFigures figures_of(const std::vector<pb::CampaignRun>& runs) {
   CampaignFigures out;
-  size_t symptom = 0, top1 = 0, top3 = 0, culprits = 0, culprit = 0, fixes = 0, fix = 0, alarms = 0,
-         unknown = 0;
+  size_t symptom = 0, top1 = 0, top3 = 0, culprit = 0, fixes = 0, fix = 0, alarms = 0, unknown = 0;
   for (const pb::CampaignRun& run : runs) {
     ++out.runs;
     out.simulations += run.simulations();
@@ -221,7 +220,8 @@ CampaignFigures figures_of(const std::vector<pb::CampaignRun>& runs) {
     top1 += named && run.place() == 1 ? 1 : 0;
     out.alike += named && run.place() == 1 && run.alike() ? 1 : 0;
     top3 += run.place() >= 1 && run.place() <= 3 ? 1 : 0;
-    culprits += run.has_culprit_right() ? 1 : 0;
+    out.culprits += run.has_culprit_right() ? 1 : 0;
+    out.not_known += run.place_not_known() ? 1 : 0;
     culprit += run.culprit_right() ? 1 : 0;
     fixes += run.has_fix_restores() ? 1 : 0;
     fix += run.fix_restores() ? 1 : 0;
@@ -232,7 +232,7 @@ CampaignFigures figures_of(const std::vector<pb::CampaignRun>& runs) {
   out.symptom = share(symptom, out.counted, 1);
   out.top1 = share(top1, out.counted, 1);
   out.top3 = share(top3, out.counted, 1);
-  out.culprit = share(culprit, culprits, 1);
+  out.culprit = share(culprit, out.culprits, 1);
   out.fix = share(fix, fixes, 1);
   out.false_alarms = share(alarms, out.healthy, 0);
   out.unknown = share(unknown, out.outside, 1);

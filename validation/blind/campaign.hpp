@@ -34,6 +34,9 @@ struct CampaignFigures {
   size_t counted = 0;  // runs of faults of the catalogue that showed something
   double symptom = 1, top1 = 1, top3 = 1, culprit = 1, fix = 1;
   double false_alarms = 0, unknown = 1;
+  size_t culprits = 0;  // runs whose fault has a place, and that is right or wrong
+  size_t not_known =
+      0;  // and those in which nothing shows it, which is what the diagnosis says; not counted
   size_t alike = 0;  // of top1: counted for a fault of the same class
   size_t healthy = 0, outside = 0, failed = 0, simulations = 0;
   size_t silent = 0;    // that leave nothing in logs; not counted
