@@ -123,7 +123,15 @@ std::vector<std::string> values_to_try(const pb::Parameter& p, std::vector<std::
   }
   if (p.choices_size() > 0) return {p.choices().begin(), p.choices().end()};
   std::vector<std::string> out{p.default_()};
+  for (const std::string& value : p.usual()) {
+    if (value != p.default_()) out.push_back(value);
+  }
   const auto from = parse_value(p, p.usual_from()), to = parse_value(p, p.usual_to());
+  // Of a quantity that is not fitted both ends of what is usual.
+  if (p.kind() == Kinds::NUMBER && from && to) {
+    out.push_back(p.usual_from());
+    out.push_back(p.usual_to());
+  }
   const bool counted = p.kind() == Kinds::COUNT || p.kind() == Kinds::PAIR;
   if (!counted || !from || !to || *to - *from > kCountsTried) return out;
   for (double count = *from; count <= *to; ++count) {

@@ -208,6 +208,18 @@ void add_records(const pb::Outcome& run, Changes& out) {
   if (records.empty()) out.erase(Aspect::kRecords);
 }
 
+// A process that is alive dumps, and says so when its watchdog gives a call up.
+void add_silent(const pb::Outcome& run, Changes& out) {
+  if (run.flight_records().empty()) return;
+  std::set<uint32_t> heard(run.not_heard().begin(), run.not_heard().end());
+  for (const pb::FlightRecorder& recorder : run.flight_records()) heard.insert(recorder.rank());
+  for (const pb::TimerEvent& timer : run.timers()) heard.insert(timer.rank());
+  for (const pb::ErrorText& error : run.error_text()) heard.insert(error.rank());
+  for (uint32_t rank = 0; rank < run.ranks(); ++rank) {
+    if (!heard.contains(rank)) out[Aspect::kSilent][rank_key(rank)] = {1, 0};
+  }
+}
+
 void add_failure(const pb::Outcome& run, const pb::Outcome& healthy, Changes& out) {
   const pb::Failure& failure = run.first_failure();
   out[Aspect::kPhase][pb::Phase_Name(failure.phase())] = {1, 0};
@@ -241,8 +253,12 @@ void add_failure(const pb::Outcome& run, const pb::Outcome& healthy, Changes& ou
     // Who gives up a call was in it.
     if (run.waits().empty()) out[Aspect::kWaiting][rank_key(error.rank())] = {1, 0};
   }
+  for (const pb::TimerEvent& timer : run.timers()) {
+    if (timer.timer() == "watchdog") out[Aspect::kWaiting][rank_key(timer.rank())] = {1, 0};
+  }
   add_sizes(run, out);
   add_records(run, out);
+  add_silent(run, out);
   for (const pb::RankBringUp& rank : run.bring_up().ranks()) {
     if (!rank.text().empty()) out[Aspect::kText][text_kind(rank.text())] = {1, 0};
   }
@@ -308,6 +324,8 @@ const char* name_of(Aspect aspect) {
       return "size brought to the call";
     case Aspect::kWhen:
       return "time of the failure";
+    case Aspect::kSilent:
+      return "ranks without a dump or a word";
   }
   return "";
 }

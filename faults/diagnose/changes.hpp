@@ -43,6 +43,7 @@ enum class Aspect {
   kFailed,   // the rank that failed first
   kText,     // kinds of error text
   kWhen,     // when it stopped, and when somebody said so
+  kSilent,   // ranks that left neither a dump, where others did, nor a word
 };
 
 struct Change {

@@ -37,6 +37,7 @@ double weight_of(Aspect aspect) {
     case Aspect::kTransport:
     case Aspect::kMemory:
     case Aspect::kText:
+    case Aspect::kSilent:
       return 1.5;
     case Aspect::kPattern:
     case Aspect::kCompute:

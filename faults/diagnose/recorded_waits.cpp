@@ -2,11 +2,13 @@
 #include "faults/diagnose/recorded_waits.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,6 +35,59 @@ std::optional<int> peer_in(const std::string& name) {
   return peer;
 }
 
+// A call that a watchdog gave up, as it names it: of groups it does not speak.
+struct GivenUp {
+  int64_t sequence = 0;
+  std::string kind;  // "ALLREDUCE"
+  int64_t elements = 0;
+
+  bool operator==(const GivenUp&) const = default;
+};
+
+// What stands between `before` and the next comma or bracket; empty: it is not there.
+std::string_view between(std::string_view text, std::string_view before) {
+  const size_t at = text.find(before);
+  if (at == text.npos) return {};
+  const std::string_view rest = text.substr(at + before.size());
+  return rest.substr(0, rest.find_first_of(",)"));
+}
+
+// "... WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1024, ..." as PyTorch prints it.
+std::optional<GivenUp> given_up_in(std::string_view text) {
+  const auto number = [](std::string_view digits, int64_t& out) {
+    return std::from_chars(digits.data(), digits.data() + digits.size(), out).ec == std::errc();
+  };
+  GivenUp out;
+  out.kind = between(text, ", OpType=");
+  if (!number(between(text, "WorkNCCL(SeqNum="), out.sequence) ||
+      !number(between(text, ", NumelIn="), out.elements)) {
+    return std::nullopt;
+  }
+  return out;
+}
+
+// What ranks printed, whether they left a dump or not.
+std::map<uint32_t, GivenUp> given_up(const pb::Outcome& run) {
+  std::map<uint32_t, GivenUp> out;
+  const auto add = [&](const auto& rows) {
+    for (const auto& row : rows) {
+      if (auto call = given_up_in(row.text())) out.try_emplace(row.rank(), std::move(*call));
+    }
+  };
+  add(run.timers());
+  add(run.error_text());
+  return out;
+}
+
+// "all_reduce" as watchdogs print it.
+std::string op_type_of(std::string_view collective) {
+  std::string out;
+  for (const char c : collective) {
+    if (c != '_') out += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return out;
+}
+
 // How far the members of a group have come with its collectives.
 struct OfGroup {
   std::map<uint32_t, int64_t> enqueued, entered;  // last sequence by rank
@@ -45,7 +100,7 @@ void raise(std::map<uint32_t, int64_t>& of, uint32_t rank, int64_t sequence) {
 
 class Dumps {
  public:
-  explicit Dumps(const pb::Outcome& run) {
+  explicit Dumps(const pb::Outcome& run) : given_up_(given_up(run)) {
     for (const pb::FlightRecorder& recorder : run.flight_records()) {
       if (recorder.has_rank()) read(recorder);
     }
@@ -126,13 +181,21 @@ class Dumps {
     const auto& came = timed_ ? found->second.entered : found->second.enqueued;
     for (const uint32_t rank : group->ranks()) {
       const auto member = came.find(rank);
-      if (rank != recorder.rank() &&
-          (member == came.end() || member->second < entry.collective_seq())) {
-        wait.add_for_ranks(rank);
-      }
+      const bool there =
+          member == came.end() ? gave_up(rank, entry) : member->second >= entry.collective_seq();
+      if (rank != recorder.rank() && !there) wait.add_for_ranks(rank);
     }
   }
 
+  [[nodiscard]] bool gave_up(uint32_t rank, const pb::FlightEntry& entry) const {
+    const auto call = given_up_.find(rank);
+    const bool sized = entry.inputs_size() > 0 && entry.inputs(0).sizes_size() > 0;
+    return call != given_up_.end() &&
+           call->second == GivenUp{entry.collective_seq(), op_type_of(entry.collective()),
+                                   sized ? entry.inputs(0).sizes(0) : 0};
+  }
+
+  std::map<uint32_t, GivenUp> given_up_;  // by rank
   std::map<std::string, OfGroup> groups_;
   std::set<Way> sending_, receiving_;  // that run and have not ended
   bool timed_ = false;                 // some dump tells that a call runs
@@ -145,6 +208,8 @@ Waits seen_waits(const pb::Outcome& run) {
     waiting.insert(wait.rank());
     in_call[{wait.communicator(), wait.sequence()}].insert(wait.rank());
   }
+  const auto printed = given_up(run);
+  for (const auto& [rank, call] : printed) waiting.insert(rank);
   const auto of_all = [&](const std::string& communicator) {
     return std::any_of(run.communicators().begin(), run.communicators().end(),
                        [&](const pb::CommunicatorUse& use) {
@@ -156,8 +221,13 @@ Waits seen_waits(const pb::Outcome& run) {
     wait.clear_for_ranks();
     // Before there are communicators a rank waits in a state of its start, for whom nobody can tell.
     if (wait.communicator().empty()) continue;
-    const std::set<uint32_t>& there =
+    std::set<uint32_t> there =
         of_all(wait.communicator()) ? in_call[{wait.communicator(), wait.sequence()}] : waiting;
+    for (const auto& [rank, call] : printed) {
+      // PyTorch counts from 1.
+      if (call == GivenUp{wait.sequence() + 1, op_type_of(wait.operation()), wait.elements_in()})
+        there.insert(rank);
+    }
     for (uint32_t rank = 0; rank < run.ranks(); ++rank) {
       if (!there.contains(rank)) wait.add_for_ranks(rank);
     }

@@ -3,11 +3,11 @@
 // traces, NCCL's log of calls). The simulator knows more: whether somebody would still have come. Pure functions.
 //
 //   dumps      A rank waits in the calls that it runs and has not ended. It waits for the members of the group whose dump
-//              does not show that they run or ended the call, and for those that left no dump; in a send or recv for its
-//              peer, unless that runs the opposite. Dumps that tell of no call whether it runs: in the first that has not
+//              does not show that they run or ended the call, and for those that left no dump, unless their watchdog says
+//              that they gave that call up; in a send or recv for its peer, unless that runs the opposite. Dumps that tell of no call whether it runs: in the first that has not
 //              ended, for members that have not put it into their queue.
-//   no dumps   A rank waits for the ranks that are seen in no call; in a group of all ranks also for those that are seen in
-//              another one.
+//   no dumps   A rank waits for the ranks that are seen in no call and gave none up; in a group of all ranks also for those
+//              that are seen in another one.
 #pragma once
 
 #include "sim/proto/outcome.pb.h"

@@ -130,6 +130,48 @@ void add_wanted(const pb::Outcome& outcome, Suspects& out) {
   }
 }
 
+// Of who left no dump, where others did, nobody knows what it did.
+void add_without_dump(const pb::Outcome& outcome, Suspects& out) {
+  if (outcome.flight_records().empty()) return;
+  std::set<uint32_t> dumped;
+  for (const pb::FlightRecorder& recorder : outcome.flight_records())
+    dumped.insert(recorder.rank());
+  for (uint32_t rank = 0; rank < outcome.ranks() && out.ranks.size() < 4 * kFew; ++rank) {
+    if (!dumped.contains(rank)) add_once(out.ranks, rank);
+  }
+}
+
+// When those stopped who are waited for and wait for nobody: between the last call that ended with them and the first that
+// waits for them. Their peers may go on for long in other groups.
+std::optional<int64_t> stop_of_wanted(const pb::Outcome& outcome) {
+  std::set<uint32_t> wanted;
+  for (const auto& [rank, share] : waited_for(outcome)) wanted.insert(rank);
+  for (const pb::Wait& wait : outcome.waits()) wanted.erase(wait.rank());
+  const auto any_wanted = [&](const auto& ranks) {
+    return std::any_of(ranks.begin(), ranks.end(),
+                       [&](uint32_t rank) { return wanted.contains(rank); });
+  };
+  std::optional<int64_t> first;
+  for (const pb::Wait& wait : outcome.waits()) {
+    if (wait.since_ns() <= 0 || !any_wanted(wait.for_ranks())) continue;
+    first = std::min(first.value_or(wait.since_ns()), wait.since_ns());
+  }
+  if (!first) return std::nullopt;
+  int64_t before = 0;
+  for (const pb::FlightRecorder& recorder : outcome.flight_records()) {
+    std::set<std::string> with_them;
+    for (const pb::FlightGroup& group : recorder.groups()) {
+      if (any_wanted(group.ranks())) with_them.insert(group.name());
+    }
+    for (const pb::FlightEntry& entry : recorder.entries()) {
+      if (entry.completed_ns() <= *first && with_them.contains(entry.group_name())) {
+        before = std::max(before, entry.completed_ns());
+      }
+    }
+  }
+  return before > 0 ? (before + *first) / 2 : *first;
+}
+
 void from_failure(const pb::Outcome& outcome, Suspects& out) {
   if (const pb::Wait* call = stuck_call(outcome)) out.sequence = call->sequence();
   if (const auto other = most_deviating(outcome)) {
@@ -158,6 +200,7 @@ void from_failure(const pb::Outcome& outcome, Suspects& out) {
     for (const auto& [rank, count] : waits_for) add_once(out.ranks, rank);
   }
   if (outcome.has_first_failure()) add_once(out.ranks, outcome.first_failure().rank());
+  add_without_dump(outcome, out);
   // Of a start that failed: the ranks in the rarest state.
   std::map<std::string, std::vector<uint32_t>> states;
   for (const pb::RankBringUp& rank : outcome.bring_up().ranks()) {
@@ -339,7 +382,9 @@ Suspects find_suspects(const pb::Outcome& outcome, const Changes& changes,
     from_failure(outcome, out);
     const auto sizes = by_rank(changes, Aspect::kSize);
     if (sizes.size() == 1) out.size_ratio = std::exp(sizes.begin()->second);
-    out.moment = std::llround(pace * static_cast<double>(end_of_run(outcome)));
+    const auto stopped =
+        outcome.verdict() == pb::HANG ? stop_of_wanted(outcome) : std::optional<int64_t>{};
+    out.moment = std::llround(pace * static_cast<double>(stopped.value_or(end_of_run(outcome))));
     out.steps = static_cast<uint32_t>(outcome.step_time_ns().each_size());
   }
   if (const auto begin = begin_of_long_step(outcome)) {

@@ -150,4 +150,27 @@ TEST_CASE("of a rank that was not recorded only what it printed is seen", "[faul
   CHECK(wanted(seen.waits(0)) == std::set<uint32_t>{1});
 }
 
+TEST_CASE("nobody waits for a rank without a dump whose watchdog gave up the same call",
+          "[faults][diagnose]") {
+  pb::Outcome run = hang(4);
+  call(dump_of(0, 4, run), 7, "started").add_inputs()->add_sizes(64);
+  call(dump_of(1, 4, run), 7, "started").add_inputs()->add_sizes(64);
+  // Of 2 and 3 there are no dumps, but the job's log has what they printed.
+  pb::TimerEvent& timer = *run.add_timers();
+  timer.set_rank(3);
+  timer.set_timer("watchdog");
+  timer.set_text(
+      "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, "
+      "NumelIn=64, NumelOut=64, Timeout(ms)=600000) ran for 600000 milliseconds before timing "
+      "out.");
+  const auto waits = recorded_waits(run);
+  REQUIRE(waits.size() == 2);
+  CHECK(wanted(waits[0]) == std::set<uint32_t>{2});
+  // Another call of the same number, of another group: it was not in this one.
+  timer.set_text(
+      "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, "
+      "NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for 600000 milliseconds before timing out.");
+  CHECK(wanted(recorded_waits(run)[0]) == std::set<uint32_t>{2, 3});
+}
+
 }  // namespace rehearse::recorded_waits_test

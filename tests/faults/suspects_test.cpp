@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "faults/diagnose/suspects.hpp"
+
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "faults/diagnose/candidates.hpp"
+#include "faults/diagnose/observable.hpp"
+#include "tests/faults/small_world.hpp"
+
+namespace rehearse::suspects_test {
+using namespace rehearse;
+using namespace rehearse::faults;
+
+namespace {
+
+// Ranks 0 to 7 dump: a call of all that ended at 40 ms, and one of the first node, begun at 60 ms, that waits for rank
+// 3, which is gone. The second node goes on in a group of its own until 90 ms; of it rank 12 has left no dump.
+pb::Outcome hang_of_rank_3() {
+  pb::Outcome run;
+  run.set_verdict(pb::HANG);
+  run.set_ranks(16);
+  run.set_last_progress_ns(90'000'000);
+  for (uint32_t rank = 0; rank < 16; ++rank) {
+    if (rank == 3 || rank == 12) continue;
+    pb::FlightRecorder& recorder = *run.add_flight_records();
+    recorder.set_rank(rank);
+    const bool first = rank < 8;
+    const auto add_group = [&](const char* name, uint32_t from, uint32_t to) {
+      pb::FlightGroup& group = *recorder.add_groups();
+      group.set_name(name);
+      for (uint32_t member = from; member < to; ++member) group.add_ranks(member);
+    };
+    add_group("world", 0, 16);
+    add_group(first ? "first" : "second", first ? 0 : 8, first ? 8 : 16);
+    const auto add_call = [&](const char* group, int64_t begin, int64_t end) {
+      pb::FlightEntry& entry = *recorder.add_entries();
+      entry.set_group_name(group);
+      entry.set_collective("all_reduce");
+      entry.set_collective_seq(1);
+      entry.set_started_ns(begin);
+      entry.set_state(end > 0 ? "completed" : "started");
+      if (end > 0) entry.set_completed_ns(end);
+    };
+    add_call("world", 30'000'000, 40'000'000);
+    add_call(first ? "first" : "second", 60'000'000, first ? 0 : 90'000'000);
+  }
+  pb::TimerEvent& timer = *run.add_timers();
+  timer.set_rank(12);
+  timer.set_timer("watchdog");
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("a rank that left neither dump nor word is seen to be gone", "[faults][diagnose]") {
+  const pb::Outcome run = hang_of_rank_3();
+  const Changes changes = changes_of(observable(run), pb::Outcome{});
+  REQUIRE(changes.count(Aspect::kSilent) == 1);
+  REQUIRE(changes.at(Aspect::kSilent).size() == 1);
+  CHECK(changes.at(Aspect::kSilent).begin()->first == "rank 3");
+}
+
+TEST_CASE("who stopped did so between the last call with it and the first that waits for it",
+          "[faults][diagnose]") {
+  const pb::Outcome run = observable(hang_of_rank_3());
+  const sim::Scenario job = testing::small_scenario();
+  const Suspects suspects =
+      find_suspects(run, changes_of(run, pb::Outcome{}), job.document, /*pace=*/2);
+  REQUIRE(suspects.moment);
+  CHECK(*suspects.moment == 100'000'000);
+  REQUIRE_FALSE(suspects.ranks.empty());
+  CHECK(suspects.ranks.front() == 3);
+}
+
+TEST_CASE("usual values of a parameter that nobody sees are all tried", "[faults][diagnose]") {
+  const auto catalogue = FaultCatalogue::load_shipped();
+  REQUIRE(catalogue);
+  const sim::Scenario job = testing::small_scenario();
+  pb::Outcome run;
+  run.set_verdict(pb::COMPLETED);
+  pb::Symptom symptom;
+  symptom.set_id("D2.2");
+  const Changes none;
+  const auto found = find_candidates({.outcome = run,
+                                      .changes = none,
+                                      .symptom = symptom,
+                                      .healthy = job.document,
+                                      .configured = nullptr},
+                                     *catalogue);
+  REQUIRE(found);
+  std::set<std::string> sizes;
+  for (const Candidate& candidate : *found) {
+    if (candidate.use.fault().id() == "F72") sizes.insert(candidate.use.values.at("mtu"));
+  }
+  CHECK(sizes == std::set<std::string>{"256", "512", "1024", "2048"});
+}
+
+}  // namespace rehearse::suspects_test
