@@ -2,12 +2,15 @@
 #include "faults/diagnose/diagnose.hpp"
 
 #include <fmt/format.h>
+#include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <optional>
 
+#include "base/document.hpp"
 #include "faults/diagnose/candidates.hpp"
 #include "faults/diagnose/job_logs.hpp"
 #include "faults/diagnose/observable.hpp"
@@ -190,6 +193,24 @@ void say_who_is_alike(const std::vector<Suspected>& all, const FaultClasses* cla
       diagnosis.mutable_causes(0)->add_alike(id);
     }
   }
+}
+
+// Whether the training script has settings, where results are wrong, that are neither those of the job as it should be nor
+// of the cause: something else was changed that decides what is computed.
+Result<bool> leaves_settings(const FaultUse& use, const pb::Outcome& evidence,
+                             const pb::Launch* configured, const pb::Scenario& healthy) {
+  if (evidence.verdict() != pb::WRONG_SEMANTICS || configured == nullptr) return false;
+  pb::Scenario with_cause = healthy;
+  RH_TRY(const std::vector<pb::Patch> patches, patches_of(use, healthy));
+  for (const pb::Patch& patch : patches) {
+    const std::map<std::string, std::string> assignments(patch.set().begin(), patch.set().end());
+    for (const auto& [path, value] : assignments) {
+      if (!path.starts_with("launch.training")) continue;
+      if (auto set = set_path(with_cause, path, value); !set) return tl::unexpected(set.error());
+    }
+  }
+  return !google::protobuf::util::MessageDifferencer::Equals(with_cause.launch().training(),
+                                                             configured->training());
 }
 
 // The same fault with another rank or node.
@@ -401,6 +422,15 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
     *diagnosis.add_causes() = cause_of(suspected, request.healthy.document);
   }
   diagnosis.set_unknown(all.empty() || (all[0].trial && !explains(all[0].trial->likeness)));
+  if (!all.empty() && all[0].trial) {
+    RH_TRY(const bool left, leaves_settings(all[0].trial->use, evidence, clues.configured,
+                                            request.healthy.document));
+    if (left) {
+      diagnosis.set_unknown(true);
+      diagnosis.mutable_causes(0)->add_against(
+          "the training script has settings that the cause does not explain");
+    }
+  }
   diagnosis.set_straggler(straggler_kind(changes, request.healthy.document));
   std::optional<TwoCauses> two;
   if (!all.empty() && all[0].trial && request.max_simulations_of_two > 0 && !settled(all)) {

@@ -17,7 +17,7 @@ constexpr double kTelling = 1.5, kContradicts = 0.7;
 constexpr double kClear = 3;
 // A part stands out when it changed at least this share of what the one did that changed most, and is explained when at
 // least this share of its change is simulated.
-constexpr double kStandsOut = 0.5, kExplained = 0.5;
+constexpr double kStandsOut = 0.5, kExplained = 0.6;
 
 // What an aspect is worth: figures that every run has less, what points at single parts more.
 double weight_of(Aspect aspect) {
