@@ -62,8 +62,9 @@ class CommunicatorCheck {
     const sim::ModelContext context{job.platform, links, job.launch};
     RH_TRY(const sim::Placement placement, sim::place(context, job.communicator));
     RH_TRY(const sim::Graphs graphs, sim::build_graphs(context, placement, 0));
-    RH_TRY(const sim::Settings settings, sim::parse_settings(placement.members.front().env));
     RH_TRY(const sim::NcclVersion version, sim::parse_nccl_version(job.launch.nccl_version()));
+    RH_TRY(const sim::Settings settings,
+           sim::parse_settings(placement.members.front().env, version));
     RH_TRY(const sim::NcclModel model, sim::make_nccl_model(graphs.shape, settings, version));
     if (!model.version.exact) {
       assume(fmt::format("constants of the NCCL version nearest to {}", sim::to_string(version)));

@@ -27,7 +27,8 @@ constexpr SubjectKind kKinds[] = {
      "variable.at_most "
      "variable.values variable.replaced_by variable.replaced_since variable.since variable.until "
      "variable.nearest "
-     "variable.differs variable.may_differ variable.reader_version",
+     "variable.differs variable.may_differ variable.reader_version variable.slip variable.meant "
+     "variable.remedy variable.leaves",
      list_variables},
     {"requirement",
      "row.component row.from row.below row.needs row.at_least row.under row.category row.otherwise "

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <iterator>
 #include <set>
 
 #include "base/text.hpp"
 #include "faults/check/subjects.hpp"
+#include "sim/nccl/settings.hpp"
 #include "sim/nccl/variables.hpp"
 
 namespace rehearse::faults {
@@ -64,6 +67,71 @@ FactMap facts_of(const pb::KnownVariable& row) {
   return out;
 }
 
+// A value that its reader does not understand.
+struct ValueSlip {
+  std::string word;     // of it
+  std::string meant;    // the whole value as it was probably meant; "": not known
+  std::string allowed;  // what it may be
+};
+
+bool is_word(const std::string& text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
+}
+
+// Of numbers nobody knows which was meant.
+ValueSlip slip_of(const std::string& value, const std::vector<std::string>& known) {
+  std::vector<std::string> words;
+  std::copy_if(known.begin(), known.end(), std::back_inserter(words), is_word);
+  return {value, is_word(value) ? nearest(value, words) : "",
+          fmt::format("one of {}", fmt::join(known, ", "))};
+}
+
+// NCCL_ALGO and NCCL_PROTO, as NCCL reads them today.
+std::optional<ValueSlip> slip_in_selection(const std::string& name, const std::string& value) {
+  const auto refused = sim::refused_selection({{name, value}}, sim::NcclVersion{});
+  if (!refused) return std::nullopt;
+  ValueSlip out{refused->slip.token, "", "names of the library's documentation"};
+  if (!refused->slip.nearest.empty()) {
+    out.meant = value;
+    out.meant.replace(value.find(out.word), out.word.size(), refused->slip.nearest);
+  }
+  return out;
+}
+
+std::optional<ValueSlip> slip_in(const pb::KnownVariable* row, const std::string& name,
+                                 const std::string& value) {
+  const sim::Variable* modelled = sim::find_variable(name);
+  if (value.empty()) return std::nullopt;
+  if (modelled != nullptr && modelled->form == sim::Form::kSelection) {
+    return slip_in_selection(name, value);
+  }
+  if (row == nullptr || (row->values().empty() && row->words().empty())) return std::nullopt;
+  const bool open = row->values().empty();
+  const auto& listed = open ? row->words() : row->values();
+  const std::vector<std::string> known(listed.begin(), listed.end());
+  const bool understood = std::any_of(known.begin(), known.end(), [&](const std::string& each) {
+    return row->exact() ? each == value : lower_case(each) == lower_case(value);
+  });
+  if (understood) return std::nullopt;
+  ValueSlip slip = slip_of(value, known);
+  // A name that nobody listed may be a plugin's.
+  if (open && (slip.meant.empty() || edit_distance(value, slip.meant) > 1)) return std::nullopt;
+  return slip;
+}
+
+void put_slip(FactMap& out, const pb::KnownVariable* row, const std::string& name,
+              const std::string& value) {
+  const auto slip = slip_in(row, name, value);
+  if (!slip) return;
+  out["variable.slip"] = slip->word;
+  put(out, "variable.meant", slip->meant);
+  out["variable.remedy"] = slip->meant.empty()
+                               ? fmt::format("use {}, or unset it", slip->allowed)
+                               : fmt::format("write {}={}, or unset it", name, slip->meant);
+  if (sim::leaves_nothing({{name, value}})) out["variable.leaves"] = "nothing";
+}
+
 bool differs_between_ranks(const Facts& facts, const std::string& name) {
   const auto value = [&](size_t rank) {
     const auto at = facts.environment(rank).find(name);
@@ -116,6 +184,7 @@ void list_variables(const Facts& facts, const pb::CheckTables& tables, const Emi
       if (at == shared.end()) continue;
       FactMap extra = at->second;
       extra["variable.value"] = value;
+      put_slip(extra, known_variable(tables, name), name, value);
       if (const auto reader = extra.find("variable.reader"); reader != extra.end()) {
         put(extra, "variable.reader_version", reader_version(facts, place, reader->second));
       }

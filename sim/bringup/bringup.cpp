@@ -52,7 +52,7 @@ void walk_states(Job& job) {
               std::all_of(started.begin(), started.end(),
                           [&](size_t p) { return job.processes[p].world_size == 1; });
   if (!job.alone && backend == pb::NCCL) {
-    states.insert(states.end(), {bootstrap_nccl, connect_transports, move_first_data});
+    states.insert(states.end(), {bootstrap_nccl, connect_transports, tune_nccl, move_first_data});
   }
   for (const State state : states) {
     state(job);

@@ -116,7 +116,8 @@ void mtu(Wires& wires) {
 }
 
 int64_t step_bytes(Wires& wires, size_t p) {
-  const auto settings = parse_settings(wires.process(p).env);
+  const auto version = parse_nccl_version(wires.job().launch.nccl_version());
+  const auto settings = parse_settings(wires.process(p).env, version ? *version : NcclVersion{});
   return settings ? settings->step_bytes(Protocol::kSimple) : 0;
 }
 

@@ -25,6 +25,8 @@ void bootstrap_nccl(Job& job);
 void connect_transports(Job& job);
 // The first collective: what the network loses, settings that must be equal on all ranks.
 void move_first_data(Job& job);
+// NCCL_ALGO and NCCL_PROTO are read.
+void tune_nccl(Job& job);
 
 // Timeout of init_process_group.
 [[nodiscard]] Nanos store_timeout(const pb::Launch& launch);

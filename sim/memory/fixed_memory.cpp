@@ -71,7 +71,8 @@ const std::vector<Bytes>& FixedMemory::buffers_with(const pb::RankLaunch& launch
   }
   const auto known = buffers_.find(key);
   if (known != buffers_.end()) return known->second;
-  const auto settings = parse_settings(environment);
+  const auto version = parse_nccl_version(scenario_.document.launch().nccl_version());
+  const auto settings = parse_settings(environment, version ? *version : NcclVersion{});
   return buffers_.emplace(key, nccl_buffers(evidence_, settings ? *settings : Settings{}))
       .first->second;
 }

@@ -102,6 +102,15 @@ bool switched_off(const TuningInput& in, Function function, Algorithm algorithm)
   return in.settings.algorithms[index_of(function)][index_of(algorithm)] == Switch::kOff;
 }
 
+// NCCL_ALGO names no algorithm at all that is there without CollNet: before 2.24 NCCL then ignores the list, as it
+// does NCCL_ALGO=CollNet where no plugin offers it, and takes Ring and Tree.
+bool ignored(const TuningInput& in, Function function) {
+  if (in.shape.collnet) return false;
+  const Algorithm in_switches = in.shape.n_nodes > 1 ? Algorithm::kNvlsTree : Algorithm::kNvls;
+  return switched_off(in, function, Algorithm::kTree) &&
+         switched_off(in, function, Algorithm::kRing) && switched_off(in, function, in_switches);
+}
+
 // NCCL_ALGO names nothing that serves this function here.
 bool left_without(const TuningInput& in, Function function) {
   for (std::size_t a = 0; a < kAlgorithmCount; ++a) {
@@ -123,8 +132,11 @@ std::string_view refusal(const TuningInput& in, const Variant& v) {
   if (simple_only && v.protocol != Protocol::kSimple) return "it has the SIMPLE protocol only";
   if (const auto why = algorithm_refusal(in, v); !why.empty()) return why;
   const std::size_t f = index_of(v.function);
-  const bool stands_in = v.algorithm == Algorithm::kRing && in.constants.ring_stands_in;
-  if (switched_off(in, v.function, v.algorithm) && !(stands_in && left_without(in, v.function))) {
+  const bool ring = v.algorithm == Algorithm::kRing;
+  const bool tree = v.algorithm == Algorithm::kTree;
+  const bool stands_in = in.constants.ring_stands_in && ((ring && left_without(in, v.function)) ||
+                                                         (tree && ignored(in, v.function)));
+  if (switched_off(in, v.function, v.algorithm) && !stands_in) {
     return "switched off by NCCL_ALGO";
   }
   const Switch protocol = in.settings.protocols[f][index_of(v.protocol)];

@@ -65,7 +65,7 @@ Result<std::vector<OtherDecider>> other_deciders(const ModelContext& context,
     if (own == first) continue;
     const auto [at, fresh] = known.emplace(std::move(own), out.size());
     if (fresh) {
-      auto settings = parse_settings(member.env);
+      auto settings = parse_settings(member.env, version);
       if (!settings) {
         Error error = settings.error();
         error.where += fmt::format(" of rank {}", member.rank);

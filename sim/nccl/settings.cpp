@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/nccl/settings.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -58,29 +60,84 @@ class Reader {
   Settings& settings_;
 };
 
+// Lists are read strictly, function by function, from here on.
+constexpr NcclVersion kStrictLists{2, 24, 0};
+
+std::string question(const SelectionSlip& slip) {
+  return slip.nearest.empty() ? "" : "is " + slip.nearest + " meant? ";
+}
+
+Error error_of(const SelectionSlip& slip, const Selection& selection) {
+  Error error{Code::kBadInput, "unknown name \"" + slip.token + "\"",
+              std::string(selection.variable), ""};
+  switch (slip.kind) {
+    case SelectionSlip::Kind::kElement:
+      error.fix = question(slip) + fmt::format("use {}", fmt::join(selection.elements.begin(),
+                                                                   selection.elements.end(), ", "));
+      break;
+    case SelectionSlip::Kind::kFunction:
+      error.what = "unknown function \"" + slip.token + "\"";
+      error.fix = question(slip) + "use Broadcast, Reduce, AllGather, ReduceScatter or AllReduce";
+      break;
+    case SelectionSlip::Kind::kNoFunction:
+      error.what = "\"" + slip.token + "\" lacks its function";
+      error.fix = "only the first list holds for all functions; write function:list";
+      break;
+  }
+  return error;
+}
+
+std::string note_of(const SelectionSlip& slip, const Selection& selection) {
+  return fmt::format("{}: NCCL before 2.24 passes over \"{}\", which it does not know{}",
+                     selection.variable, slip.token,
+                     slip.nearest.empty() ? "" : "; is " + slip.nearest + " meant?");
+}
+
+struct Names {
+  std::array<std::string_view, kAlgorithmCount> algorithms;
+  std::array<std::string_view, kProtocolCount> protocols;
+
+  Names() {
+    for (const Algorithm a : kAlgorithms) algorithms[index_of(a)] = environment_name_of(a);
+    for (const Protocol p : kProtocols) protocols[index_of(p)] = name_of(p);
+  }
+  // In the order in which NCCL reads them.
+  [[nodiscard]] std::array<Selection, 2> selections() const {
+    return {Selection{"NCCL_PROTO", protocols}, Selection{"NCCL_ALGO", algorithms}};
+  }
+};
+
 template <std::size_t N>
-Result<void> read_selection(const Selection& selection, const std::string* text,
-                            std::array<std::array<Switch, N>, kCollectiveCount>& into) {
-  if (!text) return {};
-  RH_TRY(const SwitchTable table, parse_selection(selection, *text));
+void take(const SwitchTable& table, std::array<std::array<Switch, N>, kCollectiveCount>& into) {
   for (std::size_t f = 0; f < kCollectiveCount; ++f) {
     for (std::size_t i = 0; i < N; ++i) into[f][i] = table[f][i];
   }
-  return {};
 }
 
-Result<void> read_selections(const Reader& reader, Settings& settings) {
-  std::array<std::string_view, kAlgorithmCount> algorithms;
-  for (const Algorithm a : kAlgorithms) algorithms[index_of(a)] = environment_name_of(a);
-  std::array<std::string_view, kProtocolCount> protocols;
-  for (const Protocol p : kProtocols) protocols[index_of(p)] = name_of(p);
-  const std::string* algo = reader.text("NCCL_ALGO");
-  const std::string* proto = reader.text("NCCL_PROTO");
-  settings.selection_given = algo || proto;
-  if (auto ok = read_selection({"NCCL_ALGO", algorithms}, algo, settings.algorithms); !ok) {
-    return ok;
+Result<void> read_selections(const Environment& environment, const NcclVersion& version,
+                             Settings& settings) {
+  const Names names;
+  for (const Selection& selection : names.selections()) {
+    const std::string text = variable_in(environment, std::string(selection.variable));
+    if (text.empty()) continue;
+    settings.selection_given = true;
+    SwitchTable table;
+    if (version < kStrictLists) {
+      std::vector<SelectionSlip> slips;
+      table = parse_plain_selection(selection, text, slips);
+      for (const SelectionSlip& slip : slips) settings.notes.push_back(note_of(slip, selection));
+    } else {
+      auto strict = parse_selection(selection, text);
+      if (!strict) return tl::unexpected(error_of(strict.error(), selection));
+      table = std::move(*strict);
+    }
+    if (selection.variable == "NCCL_ALGO") {
+      take(table, settings.algorithms);
+    } else {
+      take(table, settings.protocols);
+    }
   }
-  return read_selection({"NCCL_PROTO", protocols}, proto, settings.protocols);
+  return {};
 }
 
 // As sscanf of six numbers: reading stops at the first field that is none.
@@ -142,10 +199,31 @@ std::int64_t Settings::step_bytes(Protocol protocol) const {
   return buffer_bytes[index_of(protocol)] / kSteps;
 }
 
-Result<Settings> parse_settings(const Environment& environment) {
+std::optional<RefusedSelection> refused_selection(const Environment& environment,
+                                                  const NcclVersion& version) {
+  if (version < kStrictLists) return std::nullopt;
+  const Names names;
+  for (const Selection& selection : names.selections()) {
+    const std::string variable(selection.variable);
+    std::string text = variable_in(environment, variable);
+    auto read = parse_selection(selection, text);
+    if (!read) return RefusedSelection{variable, std::move(text), std::move(read).error()};
+  }
+  return std::nullopt;
+}
+
+bool leaves_nothing(const Environment& environment) {
+  const auto settings = parse_settings(environment, NcclVersion{2, 23, 0});
+  return settings && std::ranges::all_of(settings->protocols.front(),
+                                         [](Switch each) { return each == Switch::kOff; });
+}
+
+Result<Settings> parse_settings(const Environment& environment, const NcclVersion& version) {
   Settings settings;
   Reader reader(environment, settings);
-  if (auto ok = read_selections(reader, settings); !ok) return tl::unexpected(ok.error());
+  if (auto ok = read_selections(environment, version, settings); !ok) {
+    return tl::unexpected(ok.error());
+  }
   if (auto ok = read_sizes(reader, settings); !ok) return tl::unexpected(ok.error());
   read_thresholds(reader.text("NCCL_THREAD_THRESHOLDS"), settings);
 

@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "sim/nccl/names.hpp"
 #include "sim/nccl/selection.hpp"
+#include "sim/nccl/version.hpp"
 
 namespace rehearse::sim {
 
@@ -58,10 +59,23 @@ struct Settings {
   [[nodiscard]] std::int64_t step_bytes(Protocol protocol) const;
 };
 
-// Reads the variables above from `environment` and ignores all others. A number that is followed
-// by something else, or is none, is read as NCCL does (sim/nccl/environment.hpp) and gives a note. Code::kBadInput, with the variable in `where`: a name
-// in NCCL_ALGO or NCCL_PROTO that does not exist; a buffer or chunk size NCCL cannot work with.
-[[nodiscard]] Result<Settings> parse_settings(
-    const std::map<std::string, std::string>& environment);
+// Reads the variables above from `environment` as that version does and ignores all others. A number that is followed
+// by something else, or is none, is read as NCCL does (sim/nccl/environment.hpp) and gives a note, as does a name in
+// NCCL_ALGO or NCCL_PROTO that an old version passes over. Code::kBadInput, with the variable in `where`: a
+// selection that the version refuses; a buffer or chunk size NCCL cannot work with.
+[[nodiscard]] Result<Settings> parse_settings(const std::map<std::string, std::string>& environment,
+                                              const NcclVersion& version);
+
+// NCCL_PROTO or NCCL_ALGO, whichever NCCL ends its start with; nothing where it takes both.
+struct RefusedSelection {
+  std::string variable;
+  std::string value;
+  SelectionSlip slip;
+};
+[[nodiscard]] std::optional<RefusedSelection> refused_selection(
+    const std::map<std::string, std::string>& environment, const NcclVersion& version);
+
+// Does NCCL_PROTO, as versions before 2.24 read it, leave no protocol, so that they refuse every call?
+[[nodiscard]] bool leaves_nothing(const std::map<std::string, std::string>& environment);
 
 }  // namespace rehearse::sim

@@ -47,7 +47,8 @@ class Reader {
       into = kOld[static_cast<size_t>(std::min(value, 5))];
       return true;
     }
-    if (const auto type = parse_path_type(*text)) {
+    // NCCL compares capital letters.
+    if (const auto type = parse_path_type(*text); type && name_of(*type) == *text) {
       into = *type;
       return true;
     }

@@ -103,8 +103,8 @@ Result<CommunicatorModel> CommunicatorModel::create(const ModelContext& context,
   }
   RH_TRY(Placement placement, place(context, communicator));
   RH_TRY(Graphs graphs, build_graphs(context, placement, 0));
-  RH_TRY(Settings settings, parse_settings(placement.members.front().env));
   RH_TRY(NcclVersion version, parse_nccl_version(context.launch.nccl_version()));
+  RH_TRY(Settings settings, parse_settings(placement.members.front().env, version));
   RH_TRY(NcclModel model, make_nccl_model(graphs.shape, settings, version));
   std::string transport = placement.inter != InterTransport::kNone ? name_of(placement.inter)
                                                                    : name_of(placement.intra);

@@ -145,7 +145,7 @@ constexpr Variable kVariables[] = {
 };
 
 std::string selection_meaning(std::string_view name, std::string_view value) {
-  const auto settings = parse_settings({{std::string(name), std::string(value)}});
+  const auto settings = parse_settings({{std::string(name), std::string(value)}}, NcclVersion{});
   if (!settings) return "refused: " + lower_case(value);
   std::string out;
   const auto add = [&](const auto& table) {

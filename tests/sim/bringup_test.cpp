@@ -192,6 +192,38 @@ TEST_CASE("a call that NCCL_ALGO leaves nothing for fails where Ring does not st
   CHECK_FALSE(up->failed);  // NCCL 2.21
 }
 
+TEST_CASE("a word in NCCL_PROTO or NCCL_ALGO that NCCL does not know ends the start since 2.24",
+          "[bringup]") {
+  const std::string current = "launch.nccl_version=2.28.9";
+  const pb::Outcome all = failed("ddp-16", {current, "launch.env.NCCL_PROTO=simpel"});
+  CHECK(all.verdict() == pb::CRASH);
+  CHECK(all.bring_up().failed_in() == "tuning");
+  CHECK(all.first_failure().phase() == pb::BOOTSTRAP);
+  CHECK(all.error_text_size() == 16);
+  CHECK(says(all, "NCCL WARN Unrecognized element token \"simpel\" when parsing \"simpel\""));
+  REQUIRE(all.culprits_size() == 1);
+  CHECK(all.culprits(0).kind() == "configuration");
+  CHECK(all.culprits(0).why() ==
+        "NCCL_PROTO=simpel: NCCL does not know \"simpel\"; SIMPLE is meant");
+
+  const pb::Outcome one = failed("ddp-16", {current, "launch.ranks[rank=11].env.NCCL_ALGO=Rng"});
+  CHECK(one.first_failure().rank() == 11);
+  REQUIRE(one.culprits_size() == 1);
+  CHECK(one.culprits(0).rank() == 11);
+  CHECK(says(failed("ddp-16", {current, "launch.env.NCCL_ALGO=Ring;alreduce:Tree"}),
+             "Unrecognized prefix token \"alreduce\""));
+  CHECK(says(failed("ddp-16", {current, "launch.env.NCCL_ALGO=Ring;Tree"}),
+             "All entries except the first must have a prefix: \"Ring;Tree\""));
+
+  // NCCL 2.21: no protocol is left for the first call; a list of algorithms that names none is ignored.
+  const pb::Outcome old = failed("ddp-16", {"launch.env.NCCL_PROTO=simpel"});
+  CHECK(old.bring_up().failed_in() == "first-collective");
+  CHECK(says(old, "no algorithm/protocol available"));
+  const auto up = bringup::bring_up(load("ddp-16", {"launch.env.NCCL_ALGO=Rng"}));
+  REQUIRE(up);
+  CHECK_FALSE(up->failed);
+}
+
 TEST_CASE("Gloo as the backend of PyTorch waits for the timeout of its group", "[bringup]") {
   const pb::Outcome outcome = failed(
       "ddp-16", {"launch.backend=gloo", "launch.ranks[node=1].env.GLOO_SOCKET_IFNAME=docker0"});
@@ -260,9 +292,10 @@ TEST_CASE("a slow name service only delays the start", "[bringup]") {
 TEST_CASE("every text of the table is for a state that exists and names its source", "[bringup]") {
   const auto texts = bringup::load_texts();
   REQUIRE(texts);
-  const std::set<std::string> states = {"launch",   "device",    "lookup",    "bind",
-                                        "connect",  "join",      "interface", "bootstrap",
-                                        "topology", "transport", "buffers",   "first-collective"};
+  const std::set<std::string> states = {"launch",          "device",    "lookup",    "bind",
+                                        "connect",         "join",      "interface", "bootstrap",
+                                        "topology",        "transport", "buffers",   "tuning",
+                                        "first-collective"};
   for (const pb::BringUpText& row : texts->texts()) {
     INFO(row.state() << " " << row.error());
     CHECK(states.count(row.state()) == 1);

@@ -53,7 +53,7 @@ inline CommShape with_collnet(CommShape shape, int heads = 8) {
 
 inline NcclModel model_of(const CommShape& shape, const Environment& environment = {},
                           NcclVersion version = {2, 28, 9}) {
-  const auto settings = parse_settings(environment);
+  const auto settings = parse_settings(environment, version);
   REQUIRE(settings.has_value());
   auto model = make_nccl_model(shape, *settings, version);
   REQUIRE(model.has_value());

@@ -29,14 +29,14 @@ P2pShape cluster(int nodes, int ranks_per_node) {
 }
 
 P2pLayout layout_of(const P2pShape& shape, const Environment& env = {}) {
-  const auto layout = p2p_layout(shape, *parse_settings(env));
+  const auto layout = p2p_layout(shape, *parse_settings(env, NcclVersion{}));
   REQUIRE(layout.has_value());
   return *layout;
 }
 
 P2pTransfer transfer_of(const P2pShape& shape, std::int64_t bytes, P2pRoute route,
                         const Environment& env = {}) {
-  const auto transfer = p2p_transfer(shape, *parse_settings(env), bytes, route);
+  const auto transfer = p2p_transfer(shape, *parse_settings(env, NcclVersion{}), bytes, route);
   REQUIRE(transfer.has_value());
   return *transfer;
 }

@@ -12,13 +12,13 @@ constexpr auto kAr = Function::kAllReduce;
 constexpr auto kAg = Function::kAllGather;
 
 Error error_of(const Environment& environment) {
-  const auto settings = parse_settings(environment);
+  const auto settings = parse_settings(environment, NcclVersion{});
   REQUIRE(!settings.has_value());
   return settings.error();
 }
 
 Settings settings_of(const Environment& environment) {
-  const auto settings = parse_settings(environment);
+  const auto settings = parse_settings(environment, NcclVersion{});
   REQUIRE(settings.has_value());
   return *settings;
 }
@@ -88,6 +88,48 @@ TEST_CASE("names NCCL does not know are errors that list the known ones", "[nccl
         std::string::npos);
   CHECK(error_of({{"NCCL_ALGO", "COLLNET_DIRECT"}}).code == Code::kBadInput);
   CHECK(error_of({{"NCCL_ALGO", "allreduce:"}}).code == Code::kBadInput);
+}
+
+TEST_CASE("a slip in a selection is told with the name that was meant", "[nccl][settings]") {
+  CHECK(error_of({{"NCCL_PROTO", "simpel"}}).fix.find("is SIMPLE meant?") == 0);
+  CHECK(error_of({{"NCCL_ALGO", "Ring;alreduce:Tree"}}).fix.find("is AllReduce meant?") == 0);
+  const auto refused = refused_selection({{"NCCL_PROTO", "LL,simpel"}}, NcclVersion{2, 24, 3});
+  REQUIRE(refused);
+  CHECK(refused->variable == "NCCL_PROTO");
+  CHECK(refused->value == "LL,simpel");
+  CHECK(refused->slip.token == "simpel");
+  CHECK(refused->slip.nearest == "SIMPLE");
+  CHECK_FALSE(refused_selection({{"NCCL_PROTO", "LL,simpel"}}, NcclVersion{2, 23, 4}));
+  CHECK_FALSE(refused_selection({{"NCCL_PROTO", "LL,Simple"}}, NcclVersion{}));
+  CHECK_FALSE(refused_selection({}, NcclVersion{}));
+}
+
+TEST_CASE("before 2.24 NCCL passes over names it does not know", "[nccl][settings]") {
+  const NcclVersion old{2, 21, 5};
+  const auto some = parse_settings({{"NCCL_PROTO", "LL,simpel"}}, old);
+  REQUIRE(some);
+  CHECK(protocol(*some, kAr, Protocol::kLl) == Switch::kOn);
+  CHECK(protocol(*some, kAr, Protocol::kSimple) == Switch::kOff);
+  REQUIRE(some->notes.size() == 1);
+  CHECK(some->notes[0].find("simpel") != std::string::npos);
+  // Functions were not known either: the whole word is one name.
+  const auto function = parse_settings({{"NCCL_ALGO", "allreduce:tree"}}, old);
+  REQUIRE(function);
+  CHECK(algorithm(*function, kAr, Algorithm::kTree) == Switch::kOff);
+  CHECK(leaves_nothing({{"NCCL_PROTO", "simpel"}}));
+  CHECK_FALSE(leaves_nothing({{"NCCL_PROTO", "simpel,LL"}}));
+  CHECK_FALSE(leaves_nothing({{"NCCL_ALGO", "rng"}}));
+
+  // Without a protocol no call is possible; a list of algorithms that names none is ignored.
+  const NcclModel none = model_of(nodes_of(2, 8), {{"NCCL_PROTO", "simpel"}}, old);
+  CHECK_FALSE(choose(none, call_of(kAr, 1 << 20)));
+  const NcclModel ignored = model_of(nodes_of(2, 8), {{"NCCL_ALGO", "rng"}}, old);
+  const NcclModel both = model_of(nodes_of(2, 8), {{"NCCL_ALGO", "ring,tree"}}, old);
+  for (std::int64_t count = 1; count < 1 << 26; count *= 16) {
+    CHECK(choice_of(ignored, call_of(kAr, count)).algorithm ==
+          choice_of(both, call_of(kAr, count)).algorithm);
+  }
+  CHECK(choice_of(ignored, call_of(kAr, 256)).algorithm == Algorithm::kTree);
 }
 
 TEST_CASE("empty lists and stray separators change nothing", "[nccl][settings]") {
