@@ -54,6 +54,7 @@ constexpr SubjectKind kKinds[] = {
      "interface.address "
      "interface.taken_by interface.bandwidth",
      list_interfaces},
+    {"way", "way.kind way.to way.own way.others", list_ways},
     {"adapter",
      "nic.index nic.name nic.kind nic.down nic.bandwidth nic.usual_bandwidth nic.mtu nic.usual_mtu "
      "nic.rail nic.beside_infiniband "

@@ -35,6 +35,7 @@ void list_devices(const Facts& facts, const pb::CheckTables& tables, const Emit&
 void list_interface_filters(const Facts& facts, const pb::CheckTables& tables, const Emit& emit);
 void list_adapter_filters(const Facts& facts, const pb::CheckTables& tables, const Emit& emit);
 void list_interfaces(const Facts& facts, const pb::CheckTables& tables, const Emit& emit);
+void list_ways(const Facts& facts, const pb::CheckTables& tables, const Emit& emit);
 void list_adapters(const Facts& facts, const pb::CheckTables& tables, const Emit& emit);
 void list_meeting_points(const Facts& facts, const pb::CheckTables& tables, const Emit& emit);
 void list_tf_configs(const Facts& facts, const pb::CheckTables& tables, const Emit& emit);

@@ -13,6 +13,7 @@
 #include "faults/check/subjects.hpp"
 #include "faults/check/usual.hpp"
 #include "platforms/model/address.hpp"
+#include "sim/bringup/network.hpp"
 #include "sim/nccl/environment.hpp"
 #include "sim/nccl/networks.hpp"
 
@@ -214,6 +215,52 @@ void list_interfaces(const Facts& facts, const pb::CheckTables&, const Emit& emi
       }
       emit({.node = n, .rank = {}}, std::move(extra));
     }
+  }
+}
+
+namespace {
+
+std::string networks_of(const pb::Node& node) {
+  std::string out;
+  for (const pb::Interface& each : node.interfaces()) {
+    if (!can_leave(each)) continue;
+    for (const std::string& address : each.addresses()) {
+      out += (out.empty() ? "" : ", ") + each.name() + " " + address;
+    }
+  }
+  return out;
+}
+
+const char* word_of(sim::bringup::WayKind kind) {
+  switch (kind) {
+    case sim::bringup::WayKind::kDirect:
+      return "direct";
+    case sim::bringup::WayKind::kRouted:
+      return "routed";
+    case sim::bringup::WayKind::kAssumed:
+      return "assumed";
+    default:
+      return "none";
+  }
+}
+
+}  // namespace
+
+// From each node to the one of the first rank; nothing where one of the two has no addresses.
+void list_ways(const Facts& facts, const pb::CheckTables&, const Emit& emit) {
+  const size_t first = facts.ranks() > 0 ? facts.node_of(0) : facts.nodes();
+  if (first >= facts.nodes()) return;
+  const pb::Platform& platform = facts.document().platform();
+  const sim::bringup::Network network(platform);
+  const std::string theirs = networks_of(platform.nodes(static_cast<int>(first)));
+  for (size_t n = 0; n < facts.nodes(); ++n) {
+    const std::string own = networks_of(platform.nodes(static_cast<int>(n)));
+    if (n == first || own.empty() || theirs.empty()) continue;
+    const auto kind = network.way_between(static_cast<uint32_t>(n), static_cast<uint32_t>(first));
+    emit({.node = n, .rank = {}}, {{"way.kind", word_of(kind)},
+                                   {"way.to", platform.nodes(static_cast<int>(first)).name()},
+                                   {"way.own", own},
+                                   {"way.others", theirs}});
   }
 }
 

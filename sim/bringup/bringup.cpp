@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/bringup/bringup.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
 
 #include "base/version.hpp"
 #include "sim/bringup/states.hpp"
@@ -17,6 +20,24 @@ pb::Phase phase_of(const std::string& state) {
     return pb::RENDEZVOUS;
   }
   return state == "first-collective" ? pb::TRAINING : pb::BOOTSTRAP;
+}
+
+// Who reaches whom may rest on a router that nobody wrote down.
+void tell_assumed_routers(Job& job) {
+  const std::vector<size_t> started = job.started();
+  if (started.empty() || !job.network.described()) return;
+  const uint32_t first = job.processes[started.front()].node;
+  std::set<uint32_t> others;
+  for (const size_t p : started) others.insert(job.processes[p].node);
+  others.erase(first);
+  for (const uint32_t other : others) {
+    if (job.network.way_between(first, other) != WayKind::kAssumed) continue;
+    job.findings.add("router-assumed", Severity::kWarning,
+                     fmt::format("{} and {} have no network in common", job.node(first).name(),
+                                 job.node(other).name()),
+                     "a router between them is taken to exist; write it down (networks of the "
+                     "platform, routes of nodes)");
+  }
 }
 
 // The states in the order in which the job walks through them.
@@ -157,6 +178,7 @@ Result<CameUp> bring_up(const Scenario& scenario) {
   Job job(scenario.document, whole - std::min(whole, launched));
   job.trace = scenario.trace.get();
   walk_states(job);
+  tell_assumed_routers(job);
   CameUp out;
   if (!job.troubles.empty()) {
     sort_troubles(job);

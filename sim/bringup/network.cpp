@@ -248,7 +248,7 @@ Arrival Network::across(uint32_t from, const Hop& hop, const Ip& to) const {
     }
   } else if (hop.via.empty()) {
     wires.push_back(wire_of(face));
-  } else if (hop.via == kAnyway) {
+  } else if (platform_.networks().empty()) {
     const auto known = owners_.find(to);
     for (size_t o = 0; known != owners_.end() && o < known->second.size(); ++o) {
       const Owner& owner = known->second[o];
@@ -278,6 +278,30 @@ Arrival Network::across(uint32_t from, const Hop& hop, const Ip& to) const {
     return out;
   }
   return out;
+}
+
+WayKind Network::one_way(uint32_t from, uint32_t to) const {
+  WayKind best = WayKind::kNone;
+  for (const pb::Interface& face : node(to).interfaces()) {
+    if (!leaves_node(face)) continue;
+    for (const std::string& text : face.addresses()) {
+      const auto address = parse_network(text);
+      if (!address || is_link_local(address->ip)) continue;
+      const Hop hop = way(from, address->ip);
+      if (hop.interface == UINT32_MAX) continue;
+      if (across(from, hop, address->ip).answer != Answer::kArrives) continue;
+      const WayKind kind = hop.via.empty()      ? WayKind::kDirect
+                           : hop.via == kAnyway ? WayKind::kAssumed
+                                                : WayKind::kRouted;
+      best = std::min(best, kind);
+      if (best == WayKind::kDirect) return best;
+    }
+  }
+  return best;
+}
+
+WayKind Network::way_between(uint32_t a, uint32_t b) const {
+  return std::max(one_way(a, b), one_way(b, a));
 }
 
 Arrival Network::knock(uint32_t from, std::string_view address, uint32_t port) const {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who reaches whom over IP: computed from addresses and prefixes, routes and routers, interfaces that are
 // down, containers behind address translation, firewall rules and the name service of an expanded platform.
-// A platform that describes no routers at all is taken to have one that joins its networks.
+// A platform that describes no routers at all is taken to have one that joins its networks; a route that names a router
+// which nothing describes is taken to be right. Ways tell where that was assumed.
 // It says where a connection's first packet arrives, not who listens there. Immutable; holds on to the
 // platform.
 #pragma once
@@ -40,6 +41,14 @@ struct Lookup {
   Nanos delay = 0;
 };
 
+// How packets get from one node to another.
+enum class WayKind : uint8_t {
+  kDirect,   // over a network that both are on
+  kRouted,   // through a router that the platform describes, or that a route names
+  kAssumed,  // through a router of which nothing tells
+  kNone,
+};
+
 // The link-local IPv6 address that the kernel gives the interfaces of a node (one stands for all).
 [[nodiscard]] Ip link_local_of(uint32_t node);
 
@@ -56,6 +65,9 @@ class Network {
   [[nodiscard]] Lookup lookup(uint32_t node, std::string_view name) const;
   // The first packet of a TCP connection from a process on `from`.
   [[nodiscard]] Arrival knock(uint32_t from, std::string_view address, uint32_t port) const;
+  // The best way between two nodes, over all their interfaces that lead out; the worse of both directions. Firewalls
+  // aside.
+  [[nodiscard]] WayKind way_between(uint32_t a, uint32_t b) const;
   // Interfaces that a process on `node` sees and that are up, as indices; in a container its own only.
   [[nodiscard]] std::vector<uint32_t> visible(uint32_t node) const;
   [[nodiscard]] bool is_up(uint32_t node, uint32_t interface) const;
@@ -75,6 +87,7 @@ class Network {
   }
   [[nodiscard]] bool is_own(uint32_t node, const Ip& ip) const;
   [[nodiscard]] Hop way(uint32_t from, const Ip& to) const;
+  [[nodiscard]] WayKind one_way(uint32_t from, uint32_t to) const;
   [[nodiscard]] Arrival across(uint32_t from, const Hop& hop, const Ip& to) const;
 
   const pb::Platform& platform_;

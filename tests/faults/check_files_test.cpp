@@ -289,6 +289,48 @@ TEST_CASE("a cluster that cannot be read is not one that differs", "[faults][che
   CHECK(report.findings(0).rule() == "tf-config-unreadable");
 }
 
+TEST_CASE("nodes in different networks need routes", "[faults][check]") {
+  const auto ip = [](const std::string& address) {
+    return "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN\n"
+           "    inet 127.0.0.1/8 scope host lo\n"
+           "2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP\n"
+           "    inet " +
+           address +
+           " brd 10.0.255.255 scope global eth0\n"
+           "3: docker0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP\n"
+           "    inet 172.17.0.1/16 scope global docker0\n";
+  };
+  const std::string script =
+      "torchrun --nnodes 2 --nproc-per-node 4 --master-addr 10.0.0.5 train.py\n";
+  const auto routes = [](const std::string& network, const std::string& more) {
+    return more + network + " dev eth0 proto kernel scope link\n" +
+           "172.17.0.0/16 dev docker0 proto kernel scope link src 172.17.0.1\n";
+  };
+  using Files = std::vector<ClusterFile>;
+  const auto given = [&](const std::string& own, const Files& more) {
+    Files files = {
+        {"run.sh", script, ""}, {"a.txt", ip("10.0.0.5/24"), "a"}, {"b.txt", ip(own), "b"}};
+    files.insert(files.end(), more.begin(), more.end());
+    return first_rule(files);
+  };
+  CHECK(given("10.0.0.6/24", {}) == "none");
+  CHECK(given("10.0.3.6/24", {}) == "networks-differ");
+  const std::string over_a = "default via 10.0.0.1 dev eth0 proto dhcp metric 100\n";
+  const std::string over_b = "default via 10.0.3.1 dev eth0 proto dhcp metric 100\n";
+  CHECK(given("10.0.3.6/24", {{"ra.txt", routes("10.0.0.0/24", over_a), "a"},
+                              {"rb.txt", routes("10.0.3.0/24", over_b), "b"}}) == "none");
+  CHECK(given("10.0.3.6/24", {{"ra.txt", routes("10.0.0.0/24", over_a), "a"},
+                              {"rb.txt", routes("10.0.3.0/24", ""), "b"}}) ==
+        "nodes-without-a-way");
+  const std::string table =
+      "Kernel IP routing table\n"
+      "Destination     Gateway         Genmask         Flags Metric Ref    Use Iface\n"
+      "0.0.0.0         10.0.3.1        0.0.0.0         UG    100    0        0 eth0\n"
+      "10.0.3.0        0.0.0.0         255.255.255.0   U     0      0        0 eth0\n";
+  CHECK(given("10.0.3.6/24",
+              {{"ra.txt", routes("10.0.0.0/24", over_a), "a"}, {"rb.txt", table, "b"}}) == "none");
+}
+
 TEST_CASE("dumps of single ranks are compared", "[faults][check]") {
   const auto dump = [](const std::string& rank, const std::string& world, const std::string& host) {
     return "HOSTNAME=" + host + "\nRANK=" + rank + "\nLOCAL_RANK=0\nWORLD_SIZE=" + world +

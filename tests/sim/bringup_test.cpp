@@ -224,6 +224,34 @@ TEST_CASE("a word in NCCL_PROTO or NCCL_ALGO that NCCL does not know ends the st
   CHECK_FALSE(up->failed);
 }
 
+TEST_CASE("nodes that meet through a router that nobody wrote down are told", "[bringup]") {
+  const std::string apart =
+      "platform.nodes[1].interfaces=[{name: eth0, kind: lan, addresses: [192.168.7.2/24]}]";
+  const std::string name = "platform.dns[name=node1].address=192.168.7.2";
+  const auto told = [](const bringup::CameUp& up) {
+    for (const pb::OutcomeFinding& each : up.outcome.findings()) {
+      if (each.id() == "router-assumed") return each.first();
+    }
+    return std::string();
+  };
+  CHECK(told(start("ddp-16", {})).empty());
+  const bringup::CameUp assumed = start("ddp-16", {apart, name});
+  CHECK_FALSE(assumed.failed);
+  CHECK(told(assumed) == "node0 and node1 have no network in common");
+  // Routes that do not lead there are believed, and so are those that do.
+  const bringup::CameUp none = start(
+      "ddp-16",
+      {apart, name, "platform.nodes[1].routes=[{destination: 10.99.0.0/16, via: 192.168.7.1}]"});
+  CHECK(none.failed);
+  CHECK(told(none).empty());
+  const bringup::CameUp routed = start(
+      "ddp-16",
+      {apart, name,
+       "platform.nodes[*].routes=[{destination: default, interface: eth0, via: 192.168.7.1}]"});
+  CHECK_FALSE(routed.failed);
+  CHECK(told(routed).empty());
+}
+
 TEST_CASE("Gloo as the backend of PyTorch waits for the timeout of its group", "[bringup]") {
   const pb::Outcome outcome = failed(
       "ddp-16", {"launch.backend=gloo", "launch.ranks[node=1].env.GLOO_SOCKET_IFNAME=docker0"});

@@ -78,6 +78,30 @@ nodes:
   CHECK(bringup::Network(platform).knock(0, "10.2.0.1", 1).node == 1);
 }
 
+TEST_CASE("the way between two nodes is direct, routed, assumed or none", "[bringup]") {
+  using bringup::WayKind;
+  const auto way = [](const std::string& own, const std::string& more) {
+    const pb::Platform platform = platform_of(
+        "nodes:\n"
+        "  - {name: a, gpus: {count: 1, name: g, pcie: {generation: 4, width: 16}}, interfaces: "
+        "[{name: eth0, kind: lan, addresses: [10.0.0.1/24]}, {name: docker0, kind: bridge, "
+        "addresses: [172.17.0.1/16]}]}\n"
+        "  - {name: b, gpus: {count: 1, name: g, pcie: {generation: 4, width: 16}}, interfaces: "
+        "[{name: eth0, kind: lan, addresses: [" +
+        own + "]}, {name: docker0, kind: bridge, addresses: [172.17.0.1/16]}]" + more + "}\n");
+    return bringup::Network(platform).way_between(0, 1);
+  };
+  CHECK(way("10.0.0.2/24", "") == WayKind::kDirect);
+  CHECK(way("10.0.0.2/16", "") == WayKind::kDirect);
+  CHECK(way("10.0.1.2/24", "") == WayKind::kAssumed);
+  // A mask that is too narrow leaves the other node outside, for one of the two directions.
+  CHECK(way("10.0.0.200/25", "") == WayKind::kAssumed);
+  CHECK(way("10.0.1.2/24", ", routes: [{destination: 10.2.0.0/16, via: 10.0.1.1}]") ==
+        WayKind::kNone);
+  CHECK(way("10.0.1.2/24", ", routes: [{destination: default, via: 10.0.1.1}]") ==
+        WayKind::kAssumed);
+}
+
 TEST_CASE("the first firewall rule that fits decides, by port, peer and direction", "[bringup]") {
   pb::Platform platform = platform_of(kTwo);
   const auto answer = [&](uint32_t from, const char* to, uint32_t port) {

@@ -57,10 +57,10 @@ class Collector {
       FileRole& role = out_.roles.emplace_back();
       role.kind = file_kind(file.text);
       if (role.kind == FileKind::kUnknown) {
-        out_.findings.add("file-not-understood", Severity::kWarning, file.name,
-                          "not one of: env, launch or training script, hostfile, ip addr, ibstat, "
-                          "nvidia-smi topo -m, "
-                          "pip list, df, TF_CONFIG");
+        out_.findings.add(
+            "file-not-understood", Severity::kWarning, file.name,
+            "not one of: env, launch or training script, hostfile, ip addr, ip route, "
+            "ibstat, nvidia-smi topo -m, pip list, df, TF_CONFIG");
         continue;
       }
       ++understood;

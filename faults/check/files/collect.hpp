@@ -27,6 +27,7 @@ enum class FileKind {
   kTrainingScript,
   kHostfile,
   kIpAddr,
+  kRoutes,
   kIbstat,
   kTopology,
   kVersions,

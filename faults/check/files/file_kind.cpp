@@ -72,6 +72,21 @@ bool has_brief_loopback(std::string_view text) {
   return false;
 }
 
+// Every line of `ip route` leaves by a device; `route -n` and `netstat -rn` have a head.
+bool is_routing_table(std::string_view text) {
+  if (has_line(text, "Kernel IP routing table")) return true;
+  size_t lines = 0;
+  for (const std::string& line : split(text, '\n')) {
+    const std::vector<std::string> words = shell_words(line, {});
+    if (words.empty()) continue;
+    const bool leads = words[0] == "default" || words[0].find('/') != std::string::npos ||
+                       words[0].find('.') != std::string::npos;
+    if (!leads || std::find(words.begin(), words.end(), "dev") == words.end()) return false;
+    ++lines;
+  }
+  return lines > 0;
+}
+
 bool has_any(std::string_view text, std::initializer_list<std::string_view> parts) {
   return std::any_of(parts.begin(), parts.end(),
                      [&](std::string_view part) { return text.find(part) != text.npos; });
@@ -89,6 +104,7 @@ FileKind file_kind(std::string_view text) {
   if (has_any(text, {": flags="}) && has_any(text, {"  mtu "})) return FileKind::kIpAddr;
   if (has_any(text, {"1: lo    inet ", "1: lo inet "}) || has_brief_loopback(text))
     return FileKind::kIpAddr;
+  if (is_routing_table(text)) return FileKind::kRoutes;
   if (platforms::format_of(text) == platforms::ImportFormat::kNvidiaSmi) return FileKind::kTopology;
   if (has_any(text, {"Driver Version:", "Cuda compilation tools", "(Open MPI)"}))
     return FileKind::kVersions;
@@ -127,6 +143,8 @@ const char* name_of(FileKind kind) {
       return "hostfile";
     case FileKind::kIpAddr:
       return "interfaces";
+    case FileKind::kRoutes:
+      return "routes";
     case FileKind::kIbstat:
       return "adapters";
     case FileKind::kTopology:

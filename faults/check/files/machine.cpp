@@ -9,6 +9,7 @@
 #include <charconv>
 #include <regex>
 
+#include "base/environment.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "platforms/import/smi_table.hpp"
@@ -169,6 +170,36 @@ std::vector<pb::Interface> read_ifconfig(std::string_view text) {
   return std::move(out.all);
 }
 
+std::vector<pb::Route> read_routes(std::string_view text) {
+  std::vector<pb::Route> out;
+  for (const std::string& line : short_lines(text)) {
+    const std::vector<std::string> words = shell_words(line, {});
+    const auto after = [&](const char* word) {
+      const auto at = std::find(words.begin(), words.end(), word);
+      return at == words.end() || at + 1 == words.end() ? std::string() : *(at + 1);
+    };
+    pb::Route route;
+    if (!after("dev").empty()) {
+      // What is not reached is written as a route too: unreachable, blackhole, prohibit.
+      if (std::isalpha(static_cast<unsigned char>(words[0].front())) != 0 && words[0] != "default")
+        continue;
+      route.set_destination(words[0]);
+      route.set_via(after("via"));
+      route.set_interface(after("dev"));
+    } else if (words.size() >= 8 && words[0].find_first_not_of("0123456789.") == words[0].npos) {
+      // Destination, gateway, mask, flags, ..., device.
+      const int bits = bits_of(words[2]);
+      route.set_destination(bits == 0 ? "default" : fmt::format("{}/{}", words[0], bits));
+      if (words[1] != "0.0.0.0") route.set_via(words[1]);
+      route.set_interface(words.back());
+    } else {
+      continue;
+    }
+    out.push_back(std::move(route));
+  }
+  return out;
+}
+
 std::vector<pb::Nic> read_ibstat(std::string_view text) {
   static const std::regex head(R"(^(?:CA '|Infiniband device '|hca_id:\s+)([^'\s]+))");
   static const std::regex field(
@@ -255,6 +286,9 @@ void describe_node(FileKind kind, const std::string& text, const std::string& na
            text.find("flags=") == text.npos ? read_ip_addr(text) : read_ifconfig(text)) {
         *node.add_interfaces() = std::move(each);
       }
+      break;
+    case FileKind::kRoutes:
+      for (pb::Route& each : read_routes(text)) *node.add_routes() = std::move(each);
       break;
     case FileKind::kIbstat:
       node.clear_nics();

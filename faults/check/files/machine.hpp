@@ -17,6 +17,9 @@ namespace rehearse::faults {
 [[nodiscard]] std::vector<pb::Interface> read_ip_addr(std::string_view text);
 [[nodiscard]] std::vector<pb::Interface> read_ifconfig(std::string_view text);
 
+// `ip route`, `route -n` or `netstat -rn`.
+[[nodiscard]] std::vector<pb::Route> read_routes(std::string_view text);
+
 // `ibstat`, `ibstatus` or `ibv_devinfo`: adapters by name with kind, state and rate of their first port.
 [[nodiscard]] std::vector<pb::Nic> read_ibstat(std::string_view text);
 
