@@ -21,6 +21,7 @@
 #include "sim/replay/replay.hpp"
 #include "sim/run_program.hpp"
 #include "sim/scenario/grow.hpp"
+#include "sim/scenario/regenerate.hpp"
 #include "sim/scenario/timed.hpp"
 #include "sim/schedule_director.hpp"
 #include "sim/timers/retries.hpp"
@@ -44,8 +45,31 @@ std::vector<GpuShare> gpu_shares(const pb::Scenario& scenario, const traces::Pro
   return out;
 }
 
+// Ranks that work alone hold the whole model: there is nobody to share it with (PyTorch switches FSDP to NO_SHARD in a
+// world of one).
+Result<void> hold_whole_model(Scenario& scenario) {
+  const auto& header = scenario.trace->header;
+  if (header.has_synth()) {
+    if (header.synth().zero() == 0) return {};
+    pb::Patch whole;
+    whole.mutable_regenerate()->set_zero(0);
+    return regenerate(scenario, whole);
+  }
+  const auto gathers = [](const traces::RankTrace& rank) {
+    return std::ranges::any_of(rank.ops.calls, [](const traces::Call& call) {
+      return call.collective == traces::Collective::kReduceScatter;
+    });
+  };
+  if (std::ranges::any_of(scenario.trace->ranks, gathers)) {
+    scenario.findings.add("memory-of-shards", Severity::kWarning,
+                          "the trace was recorded with shards of the model",
+                          "memory and optimizer are those of a shard; a rank alone has more");
+  }
+  return {};
+}
+
 // The scenario as it came up: every rank on the GPU that it took, with those that it found.
-Scenario as_it_came_up(const Scenario& scenario, const bringup::CameUp& up) {
+Result<Scenario> as_it_came_up(const Scenario& scenario, const bringup::CameUp& up) {
   Scenario out = scenario;
   out.alone = up.alone;
   if (up.alone) {
@@ -53,6 +77,7 @@ Scenario as_it_came_up(const Scenario& scenario, const bringup::CameUp& up) {
                      fmt::format("{} processes, each of which takes itself for the whole job",
                                  scenario.document.launch().ranks_size()),
                      "start them with the launcher of the framework");
+    if (auto held = hold_whole_model(out); !held) return tl::unexpected(held.error());
   }
   for (const auto& [entry, gpu] : up.moved) {
     out.document.mutable_launch()->mutable_ranks(entry)->set_gpu(gpu);
@@ -195,7 +220,7 @@ Result<Start> come_up(const Scenario& written) {
   RH_TRY(bringup::CameUp up, bringup::bring_up(written));
   Start start{std::move(up)};
   if (!start.up.failed && (start.up.alone || !start.up.moved.empty())) {
-    start.other = as_it_came_up(written, start.up);
+    RH_TRY(start.other, as_it_came_up(written, start.up));
   }
   return start;
 }

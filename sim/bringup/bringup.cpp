@@ -56,6 +56,7 @@ void walk_states(Job& job) {
     default:
       states.push_back(backend == pb::MPI ? join_mpi : meet_at_store);
       if (backend == pb::GLOO) states.push_back(join_full_mesh);
+      states.push_back(divide_world);
       break;
   }
   const bool by_address =
@@ -177,8 +178,8 @@ Result<CameUp> bring_up(const Scenario& scenario) {
   const auto launched = static_cast<uint32_t>(scenario.document.launch().ranks_size());
   Job job(scenario.document, whole - std::min(whole, launched));
   job.trace = scenario.trace.get();
-  walk_states(job);
   tell_assumed_routers(job);
+  walk_states(job);
   CameUp out;
   if (!job.troubles.empty()) {
     sort_troubles(job);

@@ -18,15 +18,17 @@ void meet_in_horovod(Job& job);     // controller over Gloo or MPI
 void meet_in_tensorflow(Job& job);  // TF_CONFIG
 void join_full_mesh(Job& job);      // Gloo as the backend of PyTorch
 void join_mpi(Job& job);            // MPI as the backend of PyTorch
+// The world is cut into copies of the model.
+void divide_world(Job& job);
 
 // NCCL: who is who on which GPU, interfaces, ring of the bootstrap.
 void bootstrap_nccl(Job& job);
 // Buffers in shared memory, the network's queue pairs.
 void connect_transports(Job& job);
-// The first collective: what the network loses, settings that must be equal on all ranks.
-void move_first_data(Job& job);
 // NCCL_ALGO and NCCL_PROTO are read.
 void tune_nccl(Job& job);
+// The first collective: what the network loses, settings that must be equal on all ranks.
+void move_first_data(Job& job);
 
 // Timeout of init_process_group.
 [[nodiscard]] Nanos store_timeout(const pb::Launch& launch);

@@ -161,6 +161,9 @@ TEST_CASE("faults of the start of a job fail as in the threads and their fixes r
       {"F39", "moe-16", {}, pb::COMPLETED, "D2.2", kAnyRank, kAnyTime, 1.05,
        "", "https://arxiv.org/abs/2406.04594"},
       {"F67:node=0", "pcie", {}, pb::HANG, "B2", 0, 600 * kSecond, 0,
+      // 7 billion parameters at 16 bytes each fit no GPU of 80 GB where nobody shares them.
+      {"F14", "fsdp-32", {}, pb::CRASH, "D1.5", 0, 0, 0,
+       "CUDA out of memory", "horovod/horovod/issues/2567"},
        "Watchdog caught collective operation timeout", "NVIDIA/nccl/issues/2079"},
       {"F67:iommu=false", "moe-16", {}, pb::COMPLETED, "D2.2", kAnyRank, kAnyTime, 1.05,
        "", "NVIDIA/nccl/issues/949"},

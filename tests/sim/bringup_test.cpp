@@ -224,6 +224,17 @@ TEST_CASE("a word in NCCL_PROTO or NCCL_ALGO that NCCL does not know ends the st
   CHECK_FALSE(up->failed);
 }
 
+TEST_CASE("a world that holds no whole copy of the model is refused", "[bringup]") {
+  const std::string alone = "launch.env.WORLD_SIZE=1";
+  const pb::Outcome outcome =
+      failed("gpt-32", {alone, "launch.env.RANK=0", "launch.launcher=torchrun"});
+  CHECK(outcome.verdict() == pb::CRASH);
+  CHECK(outcome.first_failure().time_ns() == 0);
+  CHECK(outcome.error_text_size() == 32);
+  CHECK(says(outcome, "RuntimeError: world_size (1) is not divisible by 16"));
+  CHECK_FALSE(start("fsdp-32", {alone, "launch.env.RANK=0"}).failed);
+}
+
 TEST_CASE("nodes that meet through a router that nobody wrote down are told", "[bringup]") {
   const std::string apart =
       "platform.nodes[1].interfaces=[{name: eth0, kind: lan, addresses: [192.168.7.2/24]}]";
