@@ -7,14 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/atomic_file.hpp"
-#include "base/document.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/context.hpp"
 #include "cli/explanation.hpp"
 #include "cli/platform_option.hpp"
 #include "cli/verbs.hpp"
-#include "platforms/model/catalogue.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -98,21 +96,16 @@ Result<sim::TestbedOptions> testbed_options(const Context& context) {
   return options;
 }
 
-// --set: paths of the expanded platform, of as many nodes as are asked for.
-Result<void> set_paths(const Context& context, const sim::TestbedOptions& options,
-                       const std::string& name, pb::Platform& platform) {
+// --set: paths of the platform, of as many nodes as are asked for.
+Result<void> read_assignments(const Context& context, sim::TestbedOptions& options) {
   if (!context.has("set")) return {};
-  if (options.nodes > 0) platform.set_scale(options.nodes);
-  if (auto done = platforms::expand(platform, name); !done) return tl::unexpected(done.error());
   for (const std::string& text : context.get<std::vector<std::string>>("set")) {
     const size_t equals = text.find('=');
     if (equals == text.npos) {
       return fail(Code::kUsage, "cannot read " + in_quotes(text), "--set",
                   "write PATH=VALUE, as in 'nodes[*].nics[0].down=true'");
     }
-    if (auto done = set_path(platform, text.substr(0, equals), text.substr(equals + 1)); !done) {
-      return tl::unexpected(done.error());
-    }
+    options.assigned.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
   return {};
 }
@@ -124,10 +117,8 @@ Result<int> run_nccl(Context& context) {
   }
   const std::string name = context.get<std::string>("platform");
   RH_TRY(pb::Platform platform, read_platform(name));
-  RH_TRY(const sim::TestbedOptions options, testbed_options(context));
-  if (auto done = set_paths(context, options, name, platform); !done) {
-    return tl::unexpected(done.error());
-  }
+  RH_TRY(sim::TestbedOptions options, testbed_options(context));
+  if (auto done = read_assignments(context, options); !done) return tl::unexpected(done.error());
   sim::Question question;
   question.collective = context.get<std::string>("collective");
   question.type = context.get<std::string>("type");

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <numeric>
 
+#include "base/document.hpp"
 #include "base/text.hpp"
 #include "platforms/model/catalogue.hpp"
 
@@ -114,6 +115,10 @@ Result<std::unique_ptr<Testbed>> Testbed::make(pb::Platform platform, const Test
   RH_TRY(const Size size, size_of(one, options, where));
   if (size.nodes != static_cast<uint32_t>(one.nodes_size())) platform.set_scale(size.nodes);
   if (auto done = platforms::expand(platform, where); !done) return tl::unexpected(done.error());
+  for (const auto& [path, value] : options.assigned) {
+    RH_TRY(const int fields, set_path(platform, path, value));
+    (void)fields;
+  }
 
   pb::Launch launch;
   launch.set_nccl_version(options.nccl_version.empty() ? "2.28.9" : options.nccl_version);

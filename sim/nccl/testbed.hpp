@@ -32,12 +32,14 @@ struct TestbedOptions {
   pb::Backend backend = pb::NCCL;
   std::vector<RankSetting> settings;
   std::vector<pb::LaunchFile> files;  // that settings name
+  // Paths of the platform with all its nodes, and their values.
+  std::vector<std::pair<std::string, std::string>> assigned;
 };
 
 class Testbed {
  public:
   // `platform` is as the catalogue or a file has it; `where` names it in errors. kBadInput when
-  // ranks do not fit, or a setting names a rank that there is none of.
+  // ranks do not fit, a setting names a rank that there is none of, or a path leads nowhere.
   [[nodiscard]] static Result<std::unique_ptr<Testbed>> make(pb::Platform platform,
                                                              const TestbedOptions& options,
                                                              const std::string& where);

@@ -49,6 +49,21 @@ TEST_CASE("the chosen variant has the smallest time that NCCL computes", "[sim][
   }
 }
 
+TEST_CASE("paths are set on the platform with all the nodes that ranks need", "[sim][explain]") {
+  const pb::Platform platform = catalogue_platform("dgx-h100");
+  TestbedOptions options;
+  options.ranks = 32;
+  options.assigned = {{"fabric.kind", "rail-only"}, {"nodes[3].nics[7].down", "true"}};
+  const auto made = Testbed::make(platform, options, "dgx-h100");
+  INFO((made ? "" : made.error().message()));
+  REQUIRE(made);
+  REQUIRE((*made)->platform().nodes_size() == 4);
+  CHECK((*made)->platform().fabric().kind() == pb::RAIL_ONLY);
+  CHECK((*made)->platform().nodes(3).nics(7).down());
+  options.assigned = {{"nodes[4].nics[0].down", "true"}};
+  CHECK_FALSE(Testbed::make(platform, options, "dgx-h100"));
+}
+
 TEST_CASE("what is off says by which variable or rule", "[sim][explain]") {
   const Explanation tree =
       bed_of("dgx-a100", 2, 0, {{"NCCL_ALGO", "Tree", {}}, {"NCCL_PROTO", "^LL", {}}})
