@@ -117,21 +117,21 @@ constexpr Variable kVariables[] = {
      Form::kNumber, "100"},
     {"NCCL_COMM_ID", Acts::kNowhere, "the root is where rank 0 is, as a framework's own id says",
      false, Form::kText},
-    {"NCCL_DEBUG", Acts::kNowhere, "what is logged", false, Form::kWord},
-    {"NCCL_DEBUG_SUBSYS", Acts::kNowhere, "what is logged", false, Form::kWord},
-    {"NCCL_DEBUG_FILE", Acts::kNowhere, "where it is logged", false, Form::kText},
+    {"NCCL_DEBUG", Acts::kObserved, "what is logged", false, Form::kWord},
+    {"NCCL_DEBUG_SUBSYS", Acts::kObserved, "what is logged", false, Form::kWord},
+    {"NCCL_DEBUG_FILE", Acts::kObserved, "where it is logged", false, Form::kText},
     {"NCCL_CONF_FILE", Acts::kNowhere, "the file is not opened; write its variables in the launch",
      true, Form::kText},
     {"NCCL_TOPO_FILE", Acts::kTransport, "what NCCL takes the node for: a file of launch.files",
      true, Form::kText},
-    {"NCCL_TOPO_DUMP_FILE", Acts::kNowhere, "what is written down", false, Form::kText},
+    {"NCCL_TOPO_DUMP_FILE", Acts::kObserved, "what is written down", false, Form::kText},
     {"NCCL_GRAPH_FILE", Acts::kTransport, "channels instead of a search: a file of launch.files",
      true, Form::kText},
-    {"NCCL_GRAPH_DUMP_FILE", Acts::kNowhere, "what is written down", false, Form::kText},
+    {"NCCL_GRAPH_DUMP_FILE", Acts::kObserved, "what is written down", false, Form::kText},
     {"NCCL_IGNORE_CPU_AFFINITY", Acts::kNowhere,
-     "a scenario does not say on which cores a process is; slow-host and slow-copies say what a "
-     "bad "
-     "place costs",
+     "whether NCCL's own threads stay on the cores that the process was given; a scenario gives no "
+     "cores, so that they are near the GPU either way (a bad place: slow-host, slow-copies, "
+     "delay-calls)",
      false, Form::kNumber, "0"},
     {"NCCL_LAUNCH_ORDER_IMPLICIT", Acts::kTime,
      "since 2.26: with CUDA older than 12.3 calls of different communicators run one after another",
@@ -210,7 +210,8 @@ Findings variable_findings(const Placement& placement) {
               near.empty() ? "it changes nothing in the simulation"
                            : "it changes nothing in the simulation; is " + near + " meant?");
     } else if (known->acts == Acts::kNowhere) {
-      out.add("nccl-variable-idle", Severity::kInfo, name, known->note);
+      out.add("nccl-variable-idle", Severity::kWarning, name,
+              fmt::format("it changes nothing in the simulation: {}", known->note));
     }
     const std::string first = variable_in(placement.members.front().env, name);
     const std::string meant = meaning_of(name, first);

@@ -20,7 +20,7 @@ enum class Acts : uint8_t {
   kBringUp,    // the start of the job: interfaces, addresses, timers
   kOutage,     // what happens when a port is lost
   kObserved,   // what can be seen of a run
-  kNowhere     // modelled as having no effect on a healthy collective; `note` says why
+  kNowhere     // what it changes is not in the model; `note` says why
 };
 
 // How NCCL reads a value.

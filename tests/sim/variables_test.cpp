@@ -267,6 +267,11 @@ const std::map<std::string_view, const char*> kElsewhere = {
     {"NCCL_TOPO_FILE", "needs a file; nccl_files_test shows it"},
     {"NCCL_GRAPH_FILE", "needs a file; nccl_files_test shows it"},
     {"NCCL_LAUNCH_ORDER_IMPLICIT", "needs a job; launch_order_test shows it"},
+    {"NCCL_DEBUG", "changes what is logged only"},
+    {"NCCL_DEBUG_SUBSYS", "changes what is logged only"},
+    {"NCCL_DEBUG_FILE", "changes where it is logged only"},
+    {"NCCL_TOPO_DUMP_FILE", "changes what is written down only"},
+    {"NCCL_GRAPH_DUMP_FILE", "changes what is written down only"},
 };
 
 }  // namespace
@@ -320,10 +325,20 @@ TEST_CASE("a variable that differs between ranks is a finding", "[sim][variables
 
 TEST_CASE("a variable that NCCL does not know is a finding with the nearest name",
           "[sim][variables]") {
-  const Bed bed =
-      bed_of("dgx-a100", 1, 0, {{"NCCL_ALGOS", "Ring", {}}, {"NCCL_DEBUG", "INFO", {}}});
+  const Bed bed = bed_of("dgx-a100", 1, 0,
+                         {{"NCCL_ALGOS", "Ring", {}},
+                          {"NCCL_DEBUG", "INFO", {}},
+                          {"NCCL_IGNORE_CPU_AFFINITY", "1", {}}});
   CHECK(bed.world->findings().count("nccl-variable-unknown") == 1);
+  // What is logged changes nothing and need not be said; what NCCL would do and the model does not is told with why.
   CHECK(bed.world->findings().count("nccl-variable-idle") == 1);
+  const auto& rows = bed.world->findings().rows();
+  const auto idle = std::find_if(rows.begin(), rows.end(),
+                                 [](const Finding& f) { return f.id == "nccl-variable-idle"; });
+  REQUIRE(idle != rows.end());
+  CHECK(idle->first == "NCCL_IGNORE_CPU_AFFINITY");
+  CHECK(idle->severity == Severity::kWarning);
+  CHECK_THAT(idle->advice, Catch::Contains("gives no cores"));
   CHECK_THAT(bed.world->findings().rows().front().advice, Catch::Contains("NCCL_ALGO"));
 }
 
