@@ -96,17 +96,37 @@ TEST_CASE("a start that fails before a collective is recorded leaves none", "[br
   }
 }
 
-TEST_CASE("ranks that work alone lose nothing to collectives that are gone", "[bringup]") {
+TEST_CASE(
+    "ranks that work alone hold the whole model and lose nothing to collectives that are gone",
+    "[bringup]") {
   SilentReporter silent;
-  const auto healthy = simulate(load("fsdp-32", {}), silent);
-  const auto alone =
-      simulate(load("fsdp-32", {"launch.env.WORLD_SIZE=1", "launch.env.RANK=0"}), silent);
-  REQUIRE(healthy);
+  const std::string roomy = "platform.nodes[*].gpus[*].memory=200GiB";
+  const Words alone_words = {"launch.env.WORLD_SIZE=1", "launch.env.RANK=0"};
+  const auto sharded = simulate(load("fsdp-32", {roomy}), silent);
+  Scenario whole_job = load("fsdp-32", {roomy});
+  const auto patch = parse_patch("regenerate: {zero: 0}", "test");
+  REQUIRE(patch);
+  REQUIRE(apply(whole_job, *patch));
+  const auto whole = simulate(whole_job, silent);
+  const auto alone = simulate(load("fsdp-32", {roomy, alone_words[0], alone_words[1]}), silent);
+  REQUIRE(sharded);
+  REQUIRE(whole);
   REQUIRE(alone);
   CHECK(alone->verdict() == pb::WRONG_SEMANTICS);
   // Its kernels were recorded beside collectives; taken for what kernels need alone, a step would be a fifth longer.
-  CHECK(alone->step_time_ns().mean() < healthy->step_time_ns().mean());
-  CHECK(alone->step_time_ns().mean() > healthy->step_time_ns().mean() * 7 / 10);
+  CHECK(alone->step_time_ns().mean() < whole->step_time_ns().mean());
+  CHECK(alone->step_time_ns().mean() > whole->step_time_ns().mean() * 8 / 10);
+  const auto peak = [](const pb::Outcome& outcome) { return outcome.memory().ranks(0).peak(); };
+  CHECK(peak(*sharded) < 40 * (Bytes{1} << 30));
+  CHECK(peak(*alone) > 16 * Bytes{6'600'000'000});
+  // The same without NCCL's buffers.
+  CHECK(peak(*alone) < peak(*whole));
+  CHECK(peak(*alone) > peak(*whole) * 99 / 100);
+
+  const auto full = simulate(load("fsdp-32", alone_words), silent);
+  REQUIRE(full);
+  CHECK(full->verdict() == pb::CRASH);
+  CHECK_THAT(full->error_text(0).text(), Catch::Contains("CUDA out of memory"));
 }
 
 }  // namespace rehearse::start_test
