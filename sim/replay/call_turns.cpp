@@ -7,14 +7,13 @@
 namespace rehearse::sim {
 
 void Evaluator::arrive(size_t r, OpId op, Nanos when) {
-  const traces::RankProgram& rank = program_.ranks[r];
-  const uint32_t index = rank.call[op];
+  const uint32_t index = lanes_[r].call_of(op);
   const uint32_t id = out_.meeting_of[r][index];
   const DeclaredShape& shape = shapes_[out_.shape_of[id]];
   out_.arrival[r][index] = when;
   Meeting& meeting = out_.meetings[id];
-  const traces::Call& call = rank.calls[index];
-  join(r, call.communicator, when);
+  const traces::Call& call = program_.ranks[r].calls[index];
+  join(r, meeting.communicator, when);
   note_arrival(meeting, {static_cast<uint32_t>(r), op, when}, call, shape.credit);
   meeting.mismatch |= shape.planned_apart;
   if (meeting.mismatch || meeting.halted) return;
@@ -158,7 +157,6 @@ void Evaluator::leave_those_who_may(uint32_t id) {
 
 void Evaluator::leave(MeetingCall who, uint32_t id, Nanos at) {
   const size_t r = who.rank;
-  const traces::RankProgram& rank = program_.ranks[r];
   const OpId op = who.op;
   if (out_.arrival[r][who.call] < 0 || out_.end[r][op] >= 0 || lanes_[r].stopped()) return;
   RankState& state = states_[r];
@@ -167,7 +165,7 @@ void Evaluator::leave(MeetingCall who, uint32_t id, Nanos at) {
   --state.open;
   const uint32_t communicator = out_.meetings[id].communicator;
   state.in.erase(std::find(state.in.begin(), state.in.end(), communicator));
-  if (rank.on_gpu(lane) && --state.resident == 0 && state.rated) {
+  if (lanes_[r].on_gpu(lane) && --state.resident == 0 && state.rated) {
     lanes_[r].set_rate(at, {lanes_[r].rate().speed, false});
   }
   if (++out_.meetings[id].left == out_.meetings[id].expected) end_meeting(id, at);

@@ -18,7 +18,8 @@ class RankColumns {
         overlap(rank.overlap, rank.repeat.get()),
         edge_begin_(rank.edge_begin.data()),
         edges_(rank.edges.data()),
-        repeat_(rank.repeat.get()) {}
+        repeat_(rank.repeat.get()),
+        call_column_(rank.call) {}
 
   template <typename T>
   class Part {
@@ -47,6 +48,10 @@ class RankColumns {
   Part<uint16_t> overlap;
 
   [[nodiscard]] bool repeats() const { return repeat_ != nullptr; }
+  // Index into RankProgram::calls, or kNoCall.
+  [[nodiscard]] uint32_t call_of(traces::OpId op) const {
+    return repeats() ? call_column_[op] : call[op];
+  }
   [[nodiscard]] traces::Predecessors predecessors(traces::OpId op) const {
     if (repeat_ == nullptr) {
       return {edges_ + edge_begin_[op], edges_ + edge_begin_[op + 1], nullptr, 0};
@@ -59,6 +64,7 @@ class RankColumns {
   const uint32_t* edge_begin_;
   const traces::OpId* edges_;
   const traces::Repeat* repeat_;
+  const traces::Column<uint32_t>& call_column_;
 };
 
 }  // namespace rehearse::sim

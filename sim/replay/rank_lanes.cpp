@@ -21,6 +21,7 @@ RankLanes::RankLanes(const RankProgram& program, std::vector<Nanos>& end, bool r
                      double beside_rate, std::span<const OpId> stops)
     : program_(program),
       columns_(program),
+      lane_begin_(program.lane_begin.data()),
       end_(end.data()),
       stops_(stops),
       lanes_(program.lanes.size()),
@@ -38,7 +39,8 @@ RankLanes::RankLanes(const RankProgram& program, std::vector<Nanos>& end, bool r
     lane.first = lane.cursor = program.lane_begin[l];
     lane.last = program.lane_begin[l + 1];
     lane.free = program.begin;
-    lane.rated = rated && program.on_gpu(l);
+    lane.on_gpu = program.on_gpu(l);
+    lane.rated = rated && lane.on_gpu;
     find_stop(lane);
     // A call further down is always waited for: by the other ranks. A transfer takes from them.
     lane.target = calls[l] > 0 ? lane.last : lane.cursor;
@@ -49,12 +51,6 @@ RankLanes::RankLanes(const RankProgram& program, std::vector<Nanos>& end, bool r
 void RankLanes::find_stop(Lane& lane) const {
   const auto at = std::lower_bound(stops_.begin(), stops_.end(), lane.cursor);
   lane.stop = at != stops_.end() && *at < lane.last ? *at : UINT32_MAX;
-}
-
-uint32_t RankLanes::lane_of(OpId op) const {
-  const auto& begin = program_.lane_begin;
-  return static_cast<uint32_t>(std::upper_bound(begin.begin(), begin.end(), op) - begin.begin() -
-                               1);
 }
 
 bool RankLanes::settled(OpId op, Nanos now) const {
@@ -190,26 +186,34 @@ bool RankLanes::advance_rated(uint32_t l, Nanos limit) {
   return lane.cursor != began;
 }
 
-bool RankLanes::advance_lane(uint32_t l, Nanos now, Nanos limit) {
+inline bool RankLanes::may_advance(const Lane& lane, Nanos now) const {
+  if (lane.state != State::kWaitsForOp) return lane.state == State::kRunnable;
+  return lane.rated ? end_[lane.waits_for] >= 0 : settled(lane.waits_for, now);
+}
+
+inline bool RankLanes::advance_lane(uint32_t l, Nanos now, Nanos limit) {
   Lane& lane = lanes_[l];
   ++visits_;
-  if (lane.state == State::kWaitsForOp &&
-      (lane.rated ? end_[lane.waits_for] >= 0 : settled(lane.waits_for, now))) {
-    lane.state = State::kRunnable;
-  }
-  if (lane.state != State::kRunnable) return false;
+  if (!may_advance(lane, now)) return false;
+  lane.state = State::kRunnable;
   return lane.rated ? advance_rated(l, limit) : advance_firm(l, now);
 }
 
 void RankLanes::advance(Nanos now) {
   if (stopped_) return;
-  bool moved = true;
-  while (moved) {
-    wants_moved_ = moved = false;
-    for (uint32_t l = 0; l < lanes_.size(); ++l) {
-      if (lanes_[l].state <= State::kWaitsForOp) moved |= advance_lane(l, now, kEndOfTime);
+  const auto lanes = static_cast<uint32_t>(lanes_.size());
+  // Round and round, until every lane was looked at since the last that moved.
+  for (uint32_t l = 0, at_rest = 0; at_rest < lanes; l = l + 1 == lanes ? 0 : l + 1) {
+    ++at_rest;
+    const Lane& lane = lanes_[l];
+    if (lane.state > State::kWaitsForOp) continue;
+    // Nobody waits for more of it.
+    if (lane.rated && lane.state == State::kRunnable && lane.cursor >= lane.target &&
+        lane.cursor < lane.last) {
+      continue;
     }
-    moved |= wants_moved_;
+    wants_moved_ = false;
+    if (advance_lane(l, now, kEndOfTime) || wants_moved_) at_rest = 0;
   }
 }
 
@@ -282,8 +286,7 @@ void RankLanes::catch_up(Nanos now) {
     for (uint32_t l = 0; l < lanes_.size(); ++l) {
       Lane& lane = lanes_[l];
       if (!lane.rated || lane.state == State::kDone) continue;
-      const bool behind = lane.cursor == lane.first || end_[lane.cursor - 1] <= now;
-      if (behind) moved |= advance_lane(l, now, now);
+      if (behind(lane, now)) moved |= advance_lane(l, now, now);
     }
   }
 }
@@ -292,7 +295,14 @@ void RankLanes::set_rate(Nanos now, Rate rate) {
   if (rate.speed == rate_.speed && rate.beside == rate_.beside) return;
   if (rated_ && !stopped_) {
     catch_up(now);  // what has begun by now was done at the old rate
-    for (Lane& lane : lanes_) lane.back = lane.rated && lane.state != State::kInCall;
+    for (Lane& lane : lanes_) {
+      // One that has ended, or waits for what has not, goes on from where it stands.
+      const bool stands =
+          (lane.cursor == lane.last || (lane.state == State::kWaitsForOp &&
+                                        lane.cursor < lane.target && end_[lane.waits_for] < 0)) &&
+          behind(lane, now);
+      lane.back = lane.rated && lane.state != State::kInCall && !stands;
+    }
     std::erase_if(at_call_, [&](const AtCall& at) {
       Lane& lane = lanes_[at.lane];
       if (!lane.rated) return false;

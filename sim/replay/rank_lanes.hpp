@@ -73,26 +73,40 @@ class RankLanes {
   [[nodiscard]] Nanos last_end() const;
   [[nodiscard]] bool too_long() const { return too_long_; }
   [[nodiscard]] uint64_t visits() const { return visits_; }
-  [[nodiscard]] uint32_t lane_of(OpId op) const;
+  [[nodiscard]] uint32_t lane_of(OpId op) const {
+    uint32_t lane = 0;  // few: counting them is cheaper than searching
+    for (size_t l = 1; l < lanes_.size(); ++l) lane += lane_begin_[l] <= op ? 1 : 0;
+    return lane;
+  }
+  // As of the program, out of what is at hand here.
+  [[nodiscard]] bool on_gpu(uint32_t lane) const { return lanes_[lane].on_gpu; }
+  [[nodiscard]] uint32_t call_of(OpId op) const { return columns_.call_of(op); }
 
  private:
   enum class State : uint8_t { kRunnable, kWaitsForOp, kAtCall, kInCall, kDone };
-  struct Lane {
+  struct alignas(64) Lane {  // a line of the cache
     OpId first = 0, cursor = 0, last = 0;
     OpId target = 0;  // rated lanes: evaluate operations before this one
     OpId waits_for = 0;
     OpId stop = UINT32_MAX;     // the next of stops_ on this lane
     Nanos free = 0;             // when the operation before the cursor ended
+    uint32_t open = 0;          // operations of the entered group that have not ended
     OpId partial = UINT32_MAX;  // an operation in the middle of which the rate changed,
     Nanos partial_at = 0;       // when,
     double done = 0;            // and its work done by then
-    uint32_t open = 0;          // operations of the entered group that have not ended
     State state = State::kRunnable;
+    bool on_gpu = false;
     bool rated = false;
     bool grouped = false;  // some of its calls are of one group: they end in any order
     bool back = false;     // while the rate changes: goes back to the present
   };
 
+  // What it waits for, if anything, has come: advance_lane() may find something to do.
+  [[nodiscard]] bool may_advance(const Lane& lane, Nanos now) const;
+  // Nothing that has begun lies after `now`.
+  [[nodiscard]] bool behind(const Lane& lane, Nanos now) const {
+    return lane.cursor == lane.first || end_[lane.cursor - 1] <= now;
+  }
   bool advance_lane(uint32_t l, Nanos now, Nanos limit);
   bool advance_rated(uint32_t l, Nanos limit);
   bool advance_firm(uint32_t l, Nanos now);
@@ -115,6 +129,7 @@ class RankLanes {
 
   const traces::RankProgram& program_;
   RankColumns columns_;
+  const OpId* lane_begin_;
   Nanos* end_;  // by operation
   std::span<const OpId> stops_;
   std::vector<Lane> lanes_;

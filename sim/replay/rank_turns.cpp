@@ -86,7 +86,6 @@ bool Evaluator::leave_known(size_t r) {
 }
 
 bool Evaluator::enter_one(size_t r) {
-  const traces::RankProgram& rank = program_.ranks[r];
   RankState& state = states_[r];
   for (const RankLanes::AtCall& found : lanes_[r].at_call()) {
     const RankLanes::AtCall at = found;
@@ -94,11 +93,11 @@ bool Evaluator::enter_one(size_t r) {
     if (at.when > now() && !all_together(r, at)) continue;
     lanes_[r].enter(at);
     state.open += at.past - at.first;
-    if (rank.call[at.first] == traces::kNoCall) {
+    if (lanes_[r].call_of(at.first) == traces::kNoCall) {
       transfers_.arrive(r, at.first, at.when, fabric_);
       return true;
     }
-    if (rank.on_gpu(at.lane)) {
+    if (lanes_[r].on_gpu(at.lane)) {
       state.resident += at.past - at.first;
       if (state.rated) lanes_[r].set_rate(present(r), {lanes_[r].rate().speed, true});
     }
@@ -109,9 +108,9 @@ bool Evaluator::enter_one(size_t r) {
 }
 
 bool Evaluator::all_together(size_t r, const RankLanes::AtCall& at) const {
-  if (program_.ranks[r].call[at.first] == traces::kNoCall) return false;  // a transfer
+  if (lanes_[r].call_of(at.first) == traces::kNoCall) return false;  // a transfer
   for (OpId op = at.first; op < at.past; ++op) {
-    const uint32_t id = out_.meeting_of[r][program_.ranks[r].call[op]];
+    const uint32_t id = out_.meeting_of[r][lanes_[r].call_of(op)];
     if (!shapes_[out_.shape_of[id]].hops.empty()) return false;
   }
   return true;
