@@ -39,7 +39,7 @@ void add_replay_error(const sim::Scenario& recorded, Reporter& reporter, Report&
   report.checks.push_back({.what = "step time of each rank, this job replayed as recorded",
                            .target = "",
                            .verdict = "",
-                           .median_error = at(0.5),
+                           .figure = at(0.5),
                            .p90_error = at(0.9),
                            .n = errors.size()});
 }

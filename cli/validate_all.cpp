@@ -52,6 +52,7 @@ Json check_json(const Check& check, bool with_rows) {
   out["metric"] = check.metric;
   out["value"] = check.skipped ? Json(nullptr) : Json(rounded(check.value));
   out["target"] = check.skipped ? Json(nullptr) : Json(check.target);
+  out["at_least"] = check.at_least;
   if (check.p90_target > 0) out["p90_target"] = check.p90_target;
   out["met"] = check.met;
   out["skipped"] = check.skipped;

@@ -9,6 +9,7 @@
 #include "cli/outcome_groups.hpp"
 #include "cli/outcome_text.hpp"
 #include "cli/report/html.hpp"
+#include "cli/report/html_table.hpp"
 #include "cli/report/report.hpp"
 
 namespace rehearse::cli {
@@ -21,7 +22,15 @@ std::string figure(const std::string& value, const std::string& what) {
   return fmt::format("<div><dt>{}</dt><dd>{}</dd></div>", text(what), text(value));
 }
 
-std::string figures(const pb::Outcome& outcome) {
+// Of the step time: the run's own, or what was drawn of it while fixes were tried; null: none.
+const pb::Band* band_of(const ReportRun& run) {
+  if (run.outcome.has_step_time_band_ns()) return &run.outcome.step_time_band_ns();
+  const bool drawn = run.fixes && run.fixes->has_broken_step_time_band_ns();
+  return drawn ? &run.fixes->broken_step_time_band_ns() : nullptr;
+}
+
+std::string figures(const ReportRun& run) {
+  const pb::Outcome& outcome = run.outcome;
   const int64_t now = outcome.step_time_ns().mean();
   const int64_t before = outcome.baseline_step_time_ns().mean();
   std::string out = "<dl class=\"figures\">";
@@ -32,10 +41,10 @@ std::string figures(const pb::Outcome& outcome) {
                               100.0 * (static_cast<double>(now) / static_cast<double>(before) - 1)),
                   "change");
   }
-  if (outcome.has_step_time_band_ns()) {
-    const pb::Band& band = outcome.step_time_band_ns();
-    out += figure(fmt::format("{} – {}", format_duration(band.low()), format_duration(band.high())),
-                  fmt::format("9 of 10 of {} draws", band.draws()));
+  if (const pb::Band* band = band_of(run)) {
+    out +=
+        figure(fmt::format("{} – {}", format_duration(band->low()), format_duration(band->high())),
+               fmt::format("step time in 9 of 10 of {} draws", band->draws()));
   }
   if (outcome.verdict() != pb::COMPLETED && outcome.last_progress_ns() > 0) {
     out += figure(format_duration(outcome.last_progress_ns()), "last progress");
@@ -67,7 +76,7 @@ std::string what_happened(const ReportRun& run) {
     }
     out += "</p>\n";
   }
-  out += figures(outcome);
+  out += figures(run);
   if (outcome.culprits_size() > 0) {
     out += "<ul class=\"culprits\">";
     for (int i = 0; i < std::min(8, outcome.culprits_size()); ++i) {
@@ -199,24 +208,24 @@ std::string what_to_do(const ReportRun& run) {
     return out + hint(run, "fix", "fixes.json");
   }
   if (run.fixes->fixes_size() == 0) return out + "<p>No fix of the catalogue was tried.</p>\n";
-  out +=
-      "<div class=\"scroll\"><table class=\"fixes\"><thead><tr><th>change</th><th class=\"n\">step "
-      "time</th><th class=\"n\">recovered</th><th>restores</th><th>certainty</th><th "
-      "class=\"n\">in study</th></tr></thead><tbody>\n";
+  HtmlTable table({{"change"},
+                   {"step time", Cells::kFigures},
+                   {"recovered", Cells::kFigures},
+                   {"restores"},
+                   {"certainty"},
+                   {"in study", Cells::kFigures}},
+                  "fixes");
   for (int i = 0; i < std::min(kFixesShown, run.fixes->fixes_size()); ++i) {
     const pb::FixTrial& fix = run.fixes->fixes(i);
-    out += fmt::format(
-        "<tr{}><td>{}{}</td><td class=\"n\">{}</td><td "
-        "class=\"n\">{}</td><td>{}</td><td>{}</td><td "
-        "class=\"n\">{}</td></tr>\n",
-        fix.restores() ? " class=\"good\"" : "", text(fix.change()), notes_of(fix), step_cell(fix),
-        fix.has_recovered_ns() ? format_duration(fix.recovered_ns()) : "–",
-        fix.restores()            ? "yes"
-        : fix.false_fix().empty() ? "no"
-                                  : "false fix",
-        text(fix.band()), fix.paper_count());
+    table.add({text(fix.change()) + notes_of(fix), step_cell(fix),
+               fix.has_recovered_ns() ? format_duration(fix.recovered_ns()) : "–",
+               fix.restores()            ? "yes"
+               : fix.false_fix().empty() ? "no"
+                                         : "false fix",
+               text(fix.band()), std::to_string(fix.paper_count())},
+              fix.restores() ? "good" : "");
   }
-  out += "</tbody></table></div>\n";
+  out += table.html();
   out +=
       "<p class=\"note\">Below a step time: nine of ten draws of uncertain parameters, with what "
       "predictions of such changes were off by. In study: how many of its faults this pattern "

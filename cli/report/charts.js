@@ -45,12 +45,12 @@
   const tipOf = (r) => [`rank ${r.rank}`, ...parts.map(([key, name]) => `${name}: ${rehearse.duration(r[key])}`),
     `hidden communication: ${rehearse.duration(r.overlapped)}`];
 
-  // rows: [[rank, compute, communication, wait, host, idle, overlapped]]
-  rehearse.breakdown = (place, rows) => {
+  // rows: [[rank, compute, communication, wait, host, idle, overlapped]]; culprits as in the outcome
+  rehearse.breakdown = (place, rows, culprits = []) => {
     const ranks = rows.map(read);
     const sorted = ranks.slice().sort((a, b) => a.wait - b.wait || a.rank - b.rank);
     rehearse.legend(place, parts);
-    if (ranks.length > 96) { many(place, ranks, sorted); return; }
+    if (ranks.length > 96) { many(place, ranks, sorted, new Set(culprits.map((c) => c.rank))); return; }
     const bar = ranks.length > 32 ? 11 : 17;
     rehearse.svg(place, ranks.length * bar + 30, (svg, width, height) => {
       const left = 62;
@@ -76,7 +76,7 @@
   };
 
   // Many ranks: an area over the sorted ranks, and a field of cells in rank order.
-  const many = (place, ranks, sorted) => {
+  const many = (place, ranks, sorted, blamed) => {
     rehearse.svg(place, 190, (svg, width, height) => {
       const left = 62, bottom = height - 26;
       const x = d3.scaleLinear().domain([0, sorted.length]).range([left, width - 12]);
@@ -103,16 +103,22 @@
     const scale = rehearse.element(tools, 'span', {class: 'note'});
     const field = rehearse.element(place, 'div');
     const columns = Math.max(16, Math.ceil(Math.sqrt(ranks.length * 2.6) / 8) * 8);
-    const drawn = rehearse.svg(field, (width) => Math.ceil(ranks.length / columns) * Math.max(6, Math.floor(width / columns)), (svg, width) => {
-      const key = select.value, cell = Math.max(6, Math.floor(width / columns));
+    const left = 34, sizeOf = (width) => Math.max(5, Math.floor((width - left) / columns)); // each line begins with its first rank
+    const drawn = rehearse.svg(field, (width) => Math.ceil(ranks.length / columns) * sizeOf(width) + 2, (svg, width) => {
+      const key = select.value, cell = sizeOf(width);
       const [least, most] = d3.extent(ranks, (r) => r[key]);
       const colour = d3.scaleLinear().domain([least, most > least ? most : least + 1]).range([rehearse.colour('grid'), rehearse.colour(key === 'overlapped' ? 'communication' : key)])
         .interpolate(d3.interpolateLab);
       scale.textContent = `${rehearse.duration(least)} (pale) to ${rehearse.duration(most)} (full)`;
       svg.append('g').attr('class', 'heat').selectAll('rect').data(ranks).enter().append('rect')
-        .attr('x', (r, i) => (i % columns) * cell).attr('y', (r, i) => Math.floor(i / columns) * cell)
+        .attr('x', (r, i) => left + (i % columns) * cell).attr('y', (r, i) => Math.floor(i / columns) * cell)
         .attr('width', cell).attr('height', cell).attr('fill', (r) => colour(r[key]))
         .on('mousemove', (r) => rehearse.tip(d3.event, tipOf(r))).on('mouseleave', () => rehearse.tip());
+      const every = Math.max(1, Math.ceil(12 / cell));
+      svg.append('g').selectAll('text').data(ranks.filter((r, i) => i % (columns * every) === 0)).enter().append('text').attr('class', 'soft small')
+        .attr('x', left - 6).attr('y', (r, i) => i * every * cell + Math.min(cell, 16) / 2 + 4).attr('text-anchor', 'end').text((r) => r.rank);
+      svg.append('g').selectAll('rect').data(ranks.map((r, i) => [r, i]).filter(([r]) => blamed.has(r.rank))).enter().append('rect').attr('class', 'shape culprit').attr('fill', 'none')
+        .attr('x', ([, i]) => left + (i % columns) * cell).attr('y', ([, i]) => Math.floor(i / columns) * cell + 1).attr('width', cell).attr('height', cell);
     });
     select.addEventListener('change', drawn.redraw);
   };

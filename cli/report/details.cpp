@@ -8,6 +8,7 @@
 #include "base/version.hpp"
 #include "cli/outcome_text.hpp"
 #include "cli/report/html.hpp"
+#include "cli/report/html_table.hpp"
 #include "cli/report/report.hpp"
 
 namespace rehearse::cli {
@@ -30,44 +31,45 @@ std::string quoted(const std::string& word) {
 
 std::string critical_path(const pb::Outcome& outcome) {
   if (outcome.critical_path().operations().empty()) return "";
-  std::string out =
-      "<h3>Critical path</h3>\n<div class=\"scroll\"><table><thead><tr><th>what</th><th "
-      "class=\"n\">share</th><th class=\"n\">a step is shorter without it "
-      "by</th></tr></thead><tbody>\n";
-  const auto add = [&](const auto& rows, int most) {
+  HtmlTable table({{"what", Cells::kNames},
+                   {"kind"},
+                   {"share", Cells::kFigures},
+                   {"a step is shorter without it by", Cells::kFigures}});
+  const auto add = [&](const auto& rows, const char* kind, int most) {
     for (int i = 0; i < std::min(most, rows.size()); ++i) {
-      out += fmt::format(
-          "<tr><td class=\"name\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-          text(rows[i].name(), 160), percent(rows[i].share()),
-          rows[i].has_saving_ns() ? format_duration(rows[i].saving_ns()) : "");
+      table.add({text(rows[i].name(), 160), kind, percent(rows[i].share()),
+                 rows[i].has_saving_ns() ? format_duration(rows[i].saving_ns()) : ""});
     }
   };
-  add(outcome.critical_path().operations(), 8);
-  add(outcome.critical_path().links(), 4);
-  add(outcome.critical_path().ranks(), 4);
-  return out + "</tbody></table></div>\n";
+  add(outcome.critical_path().operations(), "operation", 8);
+  add(outcome.critical_path().links(), "link", 4);
+  add(outcome.critical_path().ranks(), "rank", 4);
+  return "<h3>Critical path</h3>\n<p class=\"caption\">The same path by operation, by link and by "
+         "rank: shares of one kind add up, those of different kinds do not. Where no time stands, "
+         "the run was not timed again without it.</p>\n" +
+         table.html();
 }
 
 std::string communicators(const pb::Outcome& outcome) {
   if (outcome.communicators().empty()) return "";
-  std::string out =
-      "<h3>Communicators</h3>\n<div class=\"scroll\"><table><thead><tr><th>communicator</th><th "
-      "class=\"n\">ranks</th><th>transport</th><th class=\"n\">calls</th><th "
-      "class=\"n\">bytes</th><th class=\"n\">bus "
-      "bandwidth</th><th>algorithms</th></tr></thead><tbody>\n";
+  HtmlTable table({{"communicator", Cells::kNames},
+                   {"ranks", Cells::kFigures},
+                   {"transport"},
+                   {"calls", Cells::kFigures},
+                   {"bytes", Cells::kFigures},
+                   {"bus bandwidth", Cells::kFigures},
+                   {"algorithms"}});
   for (int i = 0; i < std::min(kRowsShown, outcome.communicators_size()); ++i) {
     const pb::CommunicatorUse& use = outcome.communicators(i);
     const bool fell = !use.offered().empty() && use.offered() != use.transport();
-    out += fmt::format(
-        "<tr><td class=\"name\">{}</td><td class=\"n\">{}</td><td{}>{}{}</td><td "
-        "class=\"n\">{}</td><td "
-        "class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n",
-        text(use.id(), 120), use.ranks(), fell ? " class=\"bad\"" : "", text(use.transport()),
-        fell ? " instead of " + text(use.offered()) : "",
-        format_count(static_cast<uint64_t>(use.calls())), format_bytes(use.bytes()),
-        format_bandwidth(use.busbw()), text(use.algorithms()));
+    table.add({text(use.id(), 120), std::to_string(use.ranks()),
+               fell ? fmt::format("<span class=\"bad\">{} instead of {}</span>",
+                                  text(use.transport()), text(use.offered()))
+                    : text(use.transport()),
+               format_count(static_cast<uint64_t>(use.calls())), format_bytes(use.bytes()),
+               format_bandwidth(use.busbw()), text(use.algorithms())});
   }
-  out += "</tbody></table></div>\n";
+  std::string out = "<h3>Communicators</h3>\n" + table.html();
   if (outcome.communicators_size() > kRowsShown) {
     out += fmt::format("<p class=\"note\">and {} more</p>\n",
                        outcome.communicators_size() - kRowsShown);
@@ -75,20 +77,25 @@ std::string communicators(const pb::Outcome& outcome) {
   return out;
 }
 
+// What matters most first; the order of a kind is that of the outcome.
+int weight_of(const std::string& severity) {
+  return severity == "info" ? 2 : severity == "warning" ? 1 : 0;
+}
+
 std::string findings(const pb::Outcome& outcome) {
-  std::string out = "<h3>Findings</h3>\n";
-  if (outcome.findings().empty()) return out + "<p>None.</p>\n";
-  out +=
-      "<div class=\"scroll\"><table><thead><tr><th>severity</th><th>finding</th><th "
-      "class=\"n\">count</th><th>first</th><th>advice</th></tr></thead><tbody>\n";
-  for (const pb::OutcomeFinding& f : outcome.findings()) {
-    out += fmt::format(
-        "<tr><td class=\"severity {}\">{}</td><td>{}</td><td "
-        "class=\"n\">{}</td><td>{}</td><td>{}</td></tr>\n",
-        text(f.severity()), text(f.severity()), text(f.id()), format_count(f.count()),
-        text(f.first()), text(f.advice()));
+  const std::string heading = "<h3>Findings</h3>\n";
+  if (outcome.findings().empty()) return heading + "<p>None.</p>\n";
+  std::vector<const pb::OutcomeFinding*> sorted;
+  for (const pb::OutcomeFinding& f : outcome.findings()) sorted.push_back(&f);
+  std::ranges::stable_sort(sorted, {}, [](const auto* f) { return weight_of(f->severity()); });
+  HtmlTable table({{"finding"}, {"severity"}, {"count", Cells::kFigures}, {"first"}, {"advice"}});
+  for (const pb::OutcomeFinding* f : sorted) {
+    table.add({text(f->id()),
+               fmt::format("<span class=\"severity {}\">{}</span>", text(f->severity()),
+                           text(f->severity())),
+               format_count(f->count()), text(f->first()), text(f->advice())});
   }
-  return out + "</tbody></table></div>\n";
+  return heading + table.html();
 }
 
 std::string accuracy(const Report& report, const ReportRun& run) {
@@ -122,18 +129,17 @@ std::string accuracy(const Report& report, const ReportRun& run) {
            "validate "
            "replay TRACE --json</code>) to <code>rehearse report</code>.</p>\n";
   }
-  out +=
-      "<div class=\"scroll\"><table><thead><tr><th>check</th><th class=\"n\">n</th><th "
-      "class=\"n\">median error</th><th class=\"n\">90 % below</th><th "
-      "class=\"n\">target</th><th></th></tr></thead><tbody>\n";
+  HtmlTable table({{"check"},
+                   {"n", Cells::kFigures},
+                   {"median error, or what is judged", Cells::kFigures},
+                   {"90 % below", Cells::kFigures},
+                   {"target", Cells::kFigures},
+                   {"met"}});
   for (const ReportCheck& check : report.checks) {
-    out += fmt::format(
-        "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
-        "class=\"n\">{}</td><td>{}</td></tr>\n",
-        text(check.what), check.n, text(check.median_error), text(check.p90_error),
-        text(check.target), text(check.verdict));
+    table.add({text(check.what), std::to_string(check.n), text(check.figure), text(check.p90_error),
+               text(check.target), text(check.verdict)});
   }
-  return out + "</tbody></table></div>\n";
+  return out + table.html();
 }
 
 std::string again(const ReportRun& run) {
@@ -179,11 +185,15 @@ std::string command_line(const pb::Outcome& outcome, std::string_view verb) {
 }
 
 std::string comparison_html(const Report& report) {
-  std::string out =
-      "<div class=\"scroll\"><table class=\"comparison\"><thead><tr><th>run</th><th>verdict</th>"
-      "<th>symptom</th><th class=\"n\">step time</th><th class=\"n\">against the first</th>"
-      "<th class=\"n\">compute</th><th class=\"n\">communication</th><th class=\"n\">waiting</th>"
-      "</tr></thead><tbody>\n";
+  HtmlTable table({{"run"},
+                   {"verdict"},
+                   {"symptom"},
+                   {"step time", Cells::kFigures},
+                   {"against the first", Cells::kFigures},
+                   {"compute", Cells::kFigures},
+                   {"communication", Cells::kFigures},
+                   {"waiting", Cells::kFigures}},
+                  "comparison");
   const auto mean = [](const pb::Outcome& outcome, int64_t (pb::RankBreakdown::*part)() const) {
     if (outcome.breakdown().empty()) return std::string("–");
     int64_t sum = 0;
@@ -197,20 +207,18 @@ std::string comparison_html(const Report& report) {
     // Steps before a run stopped tell nothing of what stopped it.
     const bool stopped = outcome.verdict() == pb::HANG || outcome.verdict() == pb::CRASH;
     const bool comparable = i > 0 && first > 0 && now > 0 && !stopped;
-    out += fmt::format(
-        "<tr><td><a href=\"#run-{}\">{}</a></td><td>{}</td><td>{}</td><td class=\"n\">{}</td><td "
-        "class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
-        "class=\"n\">{}</td></tr>\n",
-        i, text(report.runs[i].name), text(verdict_name(outcome.verdict())),
-        text(outcome.symptom().label()), now > 0 ? format_duration(now) : "no whole step",
-        comparable
-            ? fmt::format("{:+.1f} %",
-                          100.0 * (static_cast<double>(now) / static_cast<double>(first) - 1))
-            : "–",
-        mean(outcome, &pb::RankBreakdown::compute),
-        mean(outcome, &pb::RankBreakdown::communication), mean(outcome, &pb::RankBreakdown::wait));
+    table.add({fmt::format("<a href=\"#run-{}\">{}</a>", i, text(report.runs[i].name)),
+               text(verdict_name(outcome.verdict())), text(outcome.symptom().label()),
+               now > 0 ? format_duration(now) : "no whole step",
+               comparable ? fmt::format(
+                                "{:+.1f} %",
+                                100.0 * (static_cast<double>(now) / static_cast<double>(first) - 1))
+                          : "–",
+               mean(outcome, &pb::RankBreakdown::compute),
+               mean(outcome, &pb::RankBreakdown::communication),
+               mean(outcome, &pb::RankBreakdown::wait)});
   }
-  return out + "</tbody></table></div>\n";
+  return table.html();
 }
 
 std::string details_html(const Report& report, const ReportRun& run) {

@@ -54,6 +54,22 @@ bool is_true(const Json& row, const char* key) {
   return at != row.end() && at->is_boolean() && at->get<bool>();
 }
 
+constexpr const char* kMedian = "median error";
+enum class Metric { kShare, kSeconds, kPlain };
+
+std::string shown_as(Metric metric, double value) {
+  value = std::clamp(value, -1e9, 1e9);
+  switch (metric) {
+    case Metric::kShare:
+      return fmt::format("{:.1f} %", 100 * value);
+    case Metric::kSeconds:
+      return format_duration(static_cast<Nanos>(value * 1e9));
+    case Metric::kPlain:
+      return fmt::format("{:.3g}", value);
+  }
+  return {};
+}
+
 void add_checks(const Json& json, Report& report) {
   const auto rows = json.find("checks");
   if (rows == json.end() || !rows->is_array()) return;
@@ -62,17 +78,18 @@ void add_checks(const Json& json, Report& report) {
     ReportCheck check;
     check.what = words(row, "what").empty() ? words(row, "id") : words(row, "what");
     check.n = static_cast<uint64_t>(std::clamp(number(row, "n"), 0.0, 1e15));
-    // Errors are shares, but for those that say otherwise.
-    const bool seconds = check.what.ends_with(", in seconds");
-    const auto error = [&](const char* key) {
-      const double value = std::clamp(number(row, key), 0.0, 1e9);
-      return seconds ? format_duration(static_cast<Nanos>(value * 1e9))
-                     : fmt::format("{:.1f} %", 100 * value);
-    };
-    check.median_error = error("median_error");
-    check.p90_error = error("p90_error");
+    const std::string metric = words(row, "metric").empty() ? kMedian : words(row, "metric");
+    const Metric shown = check.what.ends_with(", in seconds")               ? Metric::kSeconds
+                         : metric == kMedian || metric.starts_with("share") ? Metric::kShare
+                                                                            : Metric::kPlain;
+    // What is judged is the median error unless the check says otherwise.
+    check.figure = metric == kMedian ? shown_as(shown, number(row, "median_error"))
+                                     : metric + " " + shown_as(shown, number(row, "value"));
+    if (metric == kMedian) check.p90_error = shown_as(shown, number(row, "p90_error"));
     const double target = number(row, "target");
-    check.target = target > 0 ? fmt::format("{:.1f} %", 100 * target) : "–";
+    check.target =
+        target > 0 ? (is_true(row, "at_least") ? "at least " : "at most ") + shown_as(shown, target)
+                   : "–";
     check.verdict = is_true(row, "skipped") ? "skipped" : is_true(row, "met") ? "met" : "not met";
     if (row.contains("met") && row["met"].is_null()) check.verdict = "";
     report.checks.push_back(std::move(check));

@@ -95,6 +95,8 @@ const rehearse = {};
     return list;
   };
 
+  rehearse.sheet = 720; // pixels of CSS across A4 or Letter between usual margins
+
   // An SVG as wide as its place, drawn again when that changes.
   rehearse.svg = (place, height, draw) => {
     const svg = d3.select(place).append('svg').attr('role', 'img').attr('width', '100%');
@@ -114,6 +116,9 @@ const rehearse = {};
     new ResizeObserver(fit).observe(place);
     fit();
     rehearse.onLook(redraw);
+    // Drawn for the width of a sheet: shrunk from the screen's its words could not be read.
+    addEventListener('beforeprint', () => { width = rehearse.sheet; redraw(); });
+    addEventListener('afterprint', () => { width = 0; fit(); });
     return {svg, redraw};
   };
 })();

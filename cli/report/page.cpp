@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -60,10 +61,23 @@ std::string picture(size_t run, const char* name, const char* heading, const cha
       name, run, name, run, heading, caption);
 }
 
-std::string pictures(size_t run) {
+// Somewhere a range was drawn.
+bool has_ranges(const ReportRun& run) {
+  if (run.outcome.has_step_time_band_ns() || run.baseline_band) return true;
+  if (!run.fixes) return false;
+  return run.fixes->has_broken_step_time_band_ns() ||
+         std::ranges::any_of(run.fixes->fixes(), [](const pb::FixTrial& fix) {
+           return fix.certainty().has_step_time_band_ns();
+         });
+}
+
+std::string pictures(const ReportRun& of, size_t run) {
   return picture(run, "steps", "Step time",
-                 "Mean over the steps; dots are single steps, whiskers the range of nine of ten "
-                 "draws.") +
+                 has_ranges(of) ? "Mean over the steps; dots are single steps, whiskers the range "
+                                  "of nine of ten draws."
+                                : "Mean over the steps; dots are single steps. No range was drawn: "
+                                  "<code>--draws</code> of <code>run</code> and <code>fix</code> "
+                                  "adds one.") +
          picture(run, "breakdown", "Where a step goes",
                  "Every rank by itself, sorted by the time it waits for others.") +
          picture(run, "timeline", "Timeline",
@@ -89,7 +103,7 @@ std::string run_html(const Report& report, size_t i) {
         "<p class=\"hint\">This outcome has no timeline: it was made by something else than "
         "<code>rehearse run --json</code>, or the job never started.</p>\n";
   }
-  out += pictures(i) + "</section>\n";
+  out += pictures(run, i) + "</section>\n";
   out += "<section class=\"details\">\n<h2>Details</h2>\n" + details_html(report, run) +
          "</section>\n";
   return out + "</article>\n";

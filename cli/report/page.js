@@ -37,7 +37,7 @@
   const steps = (run) => run.variants.filter((v) => v.mean > 0 || v.stopped);
   const drawers = {
     steps: (run) => (steps(run).some((v) => v.mean > 0) ? (place) => rehearse.stepBars(place, steps(run)) : null),
-    breakdown: (run) => (run.breakdown.length ? (place) => rehearse.breakdown(place, run.breakdown) : null),
+    breakdown: (run) => (run.breakdown.length ? (place) => rehearse.breakdown(place, run.breakdown, run.culprits) : null),
     timeline: (run) => (run.timeline && run.timeline.ranks.length ? (place) => rehearse.timeline(place, run.timeline, run) : null),
     cluster: (run) => (run.cluster && run.cluster.nodes.length ? (place) => rehearse.cluster(place, run.cluster, {culprits: run.culprits}) : null),
     waiting: (run) => (run.waits.length ? (place) => rehearse.waiting(place, run.waits, run.culprits) : null),

@@ -31,7 +31,8 @@ struct ReportRun {
 // A check of accuracy (`rehearse.validate/1`) as the report shows it.
 struct ReportCheck {
   std::string what, target, verdict;
-  std::string median_error, p90_error;  // with their units
+  std::string figure;     // what is judged, with its unit: "4.9 %", "Kendall's tau 0.92"
+  std::string p90_error;  // of median errors
   uint64_t n = 0;
 };
 

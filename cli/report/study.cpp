@@ -8,6 +8,7 @@
 
 #include "base/units.hpp"
 #include "cli/report/html.hpp"
+#include "cli/report/html_table.hpp"
 #include "cli/study/summary.hpp"
 
 namespace rehearse::cli {
@@ -53,6 +54,8 @@ std::vector<ReportStudy::Point> points_of(const Json& rows, const Json& compared
                              .value = figure_of(row, objective),
                              .gpus = figure_of(row, "gpus"),
                              .step_time = figure_of(row, "step_time_ns"),
+                             .low = figure_of(row, "step_time_low_ns"),
+                             .high = figure_of(row, "step_time_high_ns"),
                              .symptom = words_of(row, "symptom")};
     if (const auto axes = row.find("axes"); axes != row.end() && axes->is_object()) {
       for (const auto& [axis, value] : axes->items()) {
@@ -82,6 +85,23 @@ ReportStudy::Effect effect_of(const Json& row) {
     if (effect.means.size() == kValuesShown) break;
   }
   return effect;
+}
+
+// "exposed_communication_ns" -> "exposed communication": its figures bring their own unit.
+std::string words_for(const std::string& objective) {
+  std::string_view name = objective;
+  for (const std::string_view unit : {"_ns", "_bytes"}) {
+    if (name.ends_with(unit)) name.remove_suffix(unit.size());
+  }
+  std::string out = shortened(name, 80);
+  std::ranges::replace(out, '_', ' ');
+  return out;
+}
+
+std::string range_of(const ReportStudy::Point& point) {
+  if (!(point.high > 0)) return "not drawn";
+  return format_duration(static_cast<Nanos>(point.low)) + " – " +
+         format_duration(static_cast<Nanos>(point.high));
 }
 
 std::string place(size_t index, const char* name, const char* heading, const char* caption) {
@@ -136,28 +156,35 @@ ReportStudy study_of(const Json& document) {
 std::string study_html(const ReportStudy& study, size_t index) {
   std::string out = fmt::format(
       "<article class=\"study\" id=\"study-{}\" aria-label=\"{}\">\n<section "
-      "class=\"answer\">\n<h2>{}</h2>\n<p>{} of {} points computed, {} feasible; best is the {} "
-      "<code>{}</code>.</p>\n",
-      index, text(study.name), text(study.name), format_count(study.computed),
-      format_count(study.points), format_count(study.feasible), study.maximise ? "most" : "least",
-      text(study.objective, 80));
+      "class=\"answer\">\n<h2>{}</h2>\n",
+      index, text(study.name), text(study.name));
+  if (!study.best.empty()) {
+    const ReportStudy::Point& best = study.best.front();
+    out += fmt::format("<p class=\"verdict good\"><strong>{}</strong> has the {} {}, {}</p>\n",
+                       text(best.label, 200), study.maximise ? "most" : "least",
+                       text(words_for(study.objective)),
+                       text(shown_figure(study.objective, best.value)));
+  }
+  out += fmt::format(
+      "<p>{} of {} points computed, {} feasible; best is the {} <code>{}</code>.</p>\n",
+      format_count(study.computed), format_count(study.points), format_count(study.feasible),
+      study.maximise ? "most" : "least", text(study.objective, 80));
   for (const auto& [count, reason] : study.failed) {
     out += fmt::format("<p class=\"bad\">{} failed: {}</p>\n", format_count(count), text(reason));
   }
   if (!study.best.empty()) {
-    out += fmt::format(
-        "<div class=\"scroll\"><table><thead><tr><th class=\"n\">best</th><th>point</th><th "
-        "class=\"n\">{}</th><th>symptom</th></tr></thead><tbody>\n",
-        text(study.objective, 80));
+    HtmlTable table({{"best", Cells::kFigures},
+                     {"point", Cells::kNames},
+                     {words_for(study.objective), Cells::kFigures},
+                     {"step time in 9 of 10 draws", Cells::kFigures},
+                     {"symptom"}});
     for (size_t i = 0; i < study.best.size(); ++i) {
       const ReportStudy::Point& point = study.best[i];
-      out += fmt::format(
-          "<tr><td class=\"n\">{}</td><td class=\"name\">{}</td><td class=\"n\">{}</td><td>{}</td>"
-          "</tr>\n",
-          i + 1, text(point.label, 200), text(shown_figure(study.objective, point.value)),
-          text(point.symptom));
+      table.add({std::to_string(i + 1), text(point.label, 200),
+                 text(shown_figure(study.objective, point.value)), range_of(point),
+                 text(point.symptom)});
     }
-    out += "</tbody></table></div>\n";
+    out += table.html();
   }
   out += "</section>\n<section class=\"pictures\">\n<h2>Pictures</h2>\n";
   out += place(index, "best", "Best points", "The objective of each, the best first.");

@@ -17,6 +17,7 @@ struct ReportStudy {
     std::string label;  // "nics=4, speed=400Gbps"
     double value = 0;   // of the objective
     double gpus = 0, step_time = 0;
+    double low = 0, high = 0;  // of the step time in nine of ten draws; both 0: not drawn
     std::string symptom;
   };
   struct Effect {

@@ -86,7 +86,7 @@
     const withHost = check('host threads', ranks.length <= 2);
     const withPath = data.path.length ? check('critical path', true) : {checked: false};
     const withLinks = check('link collectives', true);
-    const allRanks = someCoarse ? check(`all ${ranks.length} ranks`, false) : {checked: true};
+    const allRanks = someCoarse ? check(`all ${rehearse.count(ranks.length)} ranks`, false) : {checked: true};
     rehearse.legend(place, legend.filter(([kind]) => kind === 'wait' || data.kinds.includes(kind)));
 
     const frame = rehearse.element(place, 'div', {class: 'timeline'});
@@ -394,11 +394,11 @@
       chosen = what;
       chosenBox.replaceChildren();
       if (!what) {
-        const left = someCoarse ? ` Of ${ranks.length - fine.length} ranks only GPU lanes are here, with operations closer than ${rehearse.duration(coarsest)} drawn as one; rehearse run --perfetto writes them all.` : '';
+        const left = someCoarse ? ` Of ${rehearse.count(ranks.length - fine.length)} ranks only GPU lanes are here, with operations closer than ${rehearse.duration(coarsest)} drawn as one; rehearse run --perfetto writes them all.` : '';
         const fineness = !someCoarse && coarsest > 0 ? ` Operations closer than ${rehearse.duration(coarsest)} are drawn as one.` : '';
         const hostless = someCoarse ? 0 : ranks.filter((rank) => rank.lanes.some((lane) => isHost(lane) && !lane.start.length && lane.resolution)).length;
-        const hosts = hostless ? ` Host threads of ${hostless} ranks are left out.` : '';
-        chosenBox.append(`${rehearse.count(run.operations || entries)} operations on ${ranks.length} ranks.${left}${fineness}${hosts} Nothing is selected.`);
+        const hosts = hostless ? ` Host threads of ${rehearse.count(hostless)} ranks are left out.` : '';
+        chosenBox.append(`${rehearse.count(run.operations || entries)} operations on ${rehearse.count(ranks.length)} ranks.${left}${fineness}${hosts} Nothing is selected.`);
       } else {
         const {title, rows: lines} = facts(what);
         rehearse.element(chosenBox, 'b', {}, rehearse.clip(title, 300));

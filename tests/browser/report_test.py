@@ -140,6 +140,12 @@ class Reports(unittest.TestCase):
         self.assertLess(run("const c = document.querySelector('#timeline-0 canvas'); c.parentElement.style.width = '600px';"
                             "const wide = c.getBoundingClientRect().width; c.parentElement.style.width = ''; return wide"), 601)
         self.browser.media("")
+        # Pictures are drawn anew for a sheet, and again for the screen.
+        of = "document.querySelector('#steps-0 svg').viewBox.baseVal.width"
+        screen = run(f"return {of}")
+        sheet = run(f"dispatchEvent(new Event('beforeprint')); const wide = {of}; dispatchEvent(new Event('afterprint')); return wide")
+        self.assertLess(sheet, 800)
+        self.assertEqual(run(f"return {of}"), screen)
 
         self.browser.look(dark=True)
         self.browser.wait_for("getComputedStyle(document.body).backgroundColor !== 'rgb(255, 255, 255)'", "dark")
@@ -149,6 +155,9 @@ class Reports(unittest.TestCase):
         self.open(page)
         wide = run("return document.documentElement.scrollWidth")
         self.assertLessEqual(wide, 390, "the page is wider than a phone")
+        # Rows of tables are blocks of named lines: nothing has to be scrolled sideways.
+        self.assertEqual(run("return [...document.querySelectorAll('.scroll')].filter((box) => box.scrollWidth > box.clientWidth + 1).length"), 0)
+        self.assertEqual(run("return getComputedStyle(document.querySelector('.fixes td:nth-child(3)'), '::before').content"), '"recovered"')
         self.browser.shot("slow-phone")
         self.quiet()
 
@@ -196,6 +205,10 @@ class Reports(unittest.TestCase):
         self.assertLess(drawn[1], 640 / 13 * 1280)
         self.assertGreater(drawn[0], 2048)
         run(f"{TIMELINE}.show(0, {TIMELINE}.end)")
+        # Every rank has its cell, lines begin with their first rank, and the slow one is outlined.
+        self.assertEqual(run("return document.querySelectorAll('#breakdown-0 .heat rect').length"), 1024)
+        self.assertEqual(run("return document.querySelectorAll('#breakdown-0 .culprit').length"), 1)
+        self.assertEqual(run(CUT_OFF), [])
         self.browser.shot("thousand-light")
         self.quiet()
 

@@ -88,11 +88,18 @@ class Report(Files):
             {"fault": "F42", "use": "F42:rank=3", "name": "swap", "change": "swap the <GPU>", "step_time_ns": 5, "restores": True,
              "band": "unvalidated", "paper_count": 2, "pattern": "", "patches": []}]}))
         accuracy.write_text(json.dumps({"schema": "rehearse.validate/1", "checks": [
-            {"id": "replay-step", "what": "step time of a replay", "n": 12, "median_error": 0.012, "p90_error": 0.03, "target": 0.03, "met": True}]}))
+            {"id": "replay-step", "what": "step time of a replay", "n": 12, "median_error": 0.012, "p90_error": 0.03, "target": 0.03, "met": True},
+            {"id": "step-ranking", "what": "order of layouts", "n": 31, "median_error": 0.4, "p90_error": 0.9, "metric": "Kendall's tau",
+             "value": 0.923, "target": 0.8, "at_least": True, "met": True}]}))
         page = self.made(self.slow, why, fixes, accuracy)
         self.assertIn("swap the &lt;GPU&gt;", page)
         self.assertIn("step time of a replay", page)
         self.assertIn("1.2 %", page)
+        self.assertIn("at most 3.0 %", page)
+        # What is no share is not shown as one.
+        self.assertIn("Kendall&#39;s tau 0.923", page)
+        self.assertIn("at least 0.8", page)
+        self.assertNotIn("80.0 %", page)
         self.assertIn('<ol class="causes">', page)
         self.assertNotIn("Not looked for", page)
 
@@ -134,6 +141,7 @@ class Report(Files):
         for picture in ("best", "shares", "means", "front"):
             self.assertIn(f'data-study-picture="{picture}"', page)
         self.assertIn("12 of 12 points computed, 12 feasible", page)
+        self.assertRegex(page, r'class="verdict good"><strong>[^<]+</strong> has the least ')
         self.assertIn("bucket=4MiB, network=200Gbps", page)
         self.assertIn('data-picture="timeline"', self.made(self.slow, study))
         hostile = {**json.loads(done.stdout), "study": "<script>alert(1)</script>", "best": [7, {"axes": "x"}, {}], "effects": [None, {"axes": 3}],
