@@ -31,6 +31,13 @@ Answer of_text(Result<std::string> text) {
   return {.body = std::move(*text)};
 }
 
+// An entry of a catalogue. On the command line a word that names none is a mistake of usage, here an address that is not
+// there.
+Answer of_entry(Result<std::string> text) {
+  if (!text && text.error().code == Code::kUsage) return error_answer(text.error(), 404);
+  return of_text(std::move(text));
+}
+
 // A folder that is gone when it goes out of scope.
 class PassingFolder {
  public:
@@ -70,7 +77,7 @@ Answer Api::faults(const Request&, const Words&) { return asked({"faults", "--js
 
 Answer Api::fault(const Request&, const Words& words) {
   if (!is_id(words[0])) return unknown("fault", "faults");
-  return asked({"faults", "show", words[0], "--json"});
+  return of_entry(queries_.ask({"faults", "show", words[0], "--json"}, "faults show " + words[0]));
 }
 
 Answer Api::scenarios(const Request&, const Words&) { return asked({"run", "--list", "--json"}); }
@@ -153,7 +160,7 @@ Answer Api::upload(const Request& request, const Words&) {
 
 Answer Api::labs(const Request&, const Words&) { return of_text(labs_.list()); }
 
-Answer Api::lab(const Request&, const Words& words) { return of_text(labs_.show(words[0])); }
+Answer Api::lab(const Request&, const Words& words) { return of_entry(labs_.show(words[0])); }
 
 Answer Api::lab_files(const Request&, const Words& words) {
   const auto files = labs_.files(words[0]);

@@ -179,7 +179,10 @@ class Page(unittest.TestCase):
         self.driver.execute_script("arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))", area, "\n".join(lines))
         self.click(self.wait("#lab-check"))
         self.until(lambda _: "Repaired" in self.text(".verdict.good"))
-        self.assertIn("What it was", self.text(".prose"))
+        # Texts of labs are Markdown, shown as what it means.
+        self.assertIn("What it was", self.text(".prose h3"))
+        self.assertNotIn("##", self.text(".prose"))
+        self.assertTrue(self.driver.find_elements(By.CSS_SELECTOR, '.prose li a[href^="https://"][rel=noreferrer]'))
         self.shot("lab")
 
     def test_light_dark_and_small(self):
@@ -199,9 +202,12 @@ class Page(unittest.TestCase):
         self.open("#/workbench")
         self.wait('[data-part="node 1"]')
         wide = self.driver.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        cut = self.driver.execute_script("""return [...document.querySelectorAll('svg.cluster text')].filter((word) =>
+            word.getBoundingClientRect().right > word.ownerSVGElement.getBoundingClientRect().right + 1).map((word) => word.textContent)""")
         self.shot("workbench-phone")
         self.browser.size(1440, 1100)
         self.assertLessEqual(wide, 0)
+        self.assertEqual(cut, [])
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ export const doing = (action) => async (event) => {
 const three = (x) => (x >= 100 ? x.toFixed(0) : x >= 10 ? x.toFixed(1) : x.toFixed(2));
 export function duration(ns) {
   if (ns === undefined || ns === null) return '–';
-  for (const [unit, size] of [['h', 3600e9], ['min', 60e9], ['s', 1e9], ['ms', 1e6], ['µs', 1e3]]) {
+  for (const [unit, size] of [['h', 3600e9], ['min', 60e9], ['s', 1e9], ['ms', 1e6], ['us', 1e3]]) {
     if (Math.abs(ns) >= size) return `${three(ns / size)} ${unit}`;
   }
   return `${ns} ns`;
@@ -125,6 +125,8 @@ export function duration(ns) {
 export function rate(bytesPerSecond) {
   return bytesPerSecond >= 1e9 ? `${three(bytesPerSecond / 1e9)} GB/s` : `${three(bytesPerSecond / 1e6)} MB/s`;
 }
+// "1 step", "4 steps".
+export const counted = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 export function bytes(n) {
   for (const [unit, size] of [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10]]) {
     if (n >= size) return `${three(n / size)} ${unit}`;

@@ -4,9 +4,20 @@
 // or that are busy show it.
 import {duration, rate} from './api.js';
 
-const CELL = 62, HIGH = 40, GAP = 8, PAD = 12, TITLE = 24, BAR = 16, CABLE = 34, MOST = 32;
+const CELL = 62, HIGH = 40, CARD = 36, GAP = 8, PAD = 12, TITLE = 24, BAR = 16, CABLE = 34, MOST = 32, LETTER = 8;
 
 const down = (part) => (part.down ? ' down' : '');
+
+// Words in lines of at most so many letters.
+function lines(text, most) {
+  const out = [''];
+  for (const word of text.split(' ')) {
+    const last = out[out.length - 1];
+    if (last && last.length + 1 + word.length > most) out.push(word);
+    else out[out.length - 1] = last ? `${last} ${word}` : word;
+  }
+  return out;
+}
 
 // What stands where; pure.
 function layout(nodes, narrow) {
@@ -19,7 +30,7 @@ function layout(nodes, narrow) {
     const inner = columns * (CELL + GAP) - GAP;
     const hasNv = node.nvswitch?.count > 0 || node.nvlinks?.length > 0;
     const top = TITLE + (hasNv ? BAR + 14 : 4);
-    const high = top + gpuRows * (HIGH + GAP) + 10 + nicRows * (HIGH - 8 + GAP) + PAD - GAP;
+    const high = top + gpuRows * (HIGH + GAP) + 10 + nicRows * (CARD + GAP) + PAD - GAP;
     places.push({width: inner + 2 * PAD, height: high, columns, top, hasNv, nicTop: top + gpuRows * (HIGH + GAP) + 10});
     width = Math.max(width, inner + 2 * PAD);
   }
@@ -55,7 +66,9 @@ export function drawCluster(preview, {pick, marks, narrow}) {
   const several = platform.nodes.length > 1;
   const stems = [...new Set(switches.map((l) => l.name))];
   const perLine = Math.max(1, Math.floor((at.width - 20) / 112));
-  const fabricHigh = several ? 34 + Math.ceil(Math.min(stems.length, 64) / perLine) * 30 : 0;
+  const about = several ? lines('network: ' + preview.fabric, Math.floor((at.width - 2 * PAD) / LETTER)) : [];
+  const fabricTop = 14 + 16 * about.length;
+  const fabricHigh = several ? fabricTop + 4 + Math.ceil(Math.min(stems.length, 64) / perLine) * 30 : 0;
   const height = several ? fabricY + fabricHigh : at.height;
   const svg = d3.create('svg').attr('class', 'cluster').attr('viewBox', `-2 -2 ${at.width + 4} ${height + 4}`)
     .attr('role', 'group').attr('aria-label', `${platform.name}, ${platform.nodes.length} nodes: choose a part to break it`);
@@ -117,29 +130,29 @@ export function drawCluster(preview, {pick, marks, narrow}) {
     });
     node.nics.forEach((nic, i) => {
       const stem = `${node.name}/${nic.name}`;
-      const x = cellX(i), y = place.nicTop + Math.floor(i / place.columns) * (HIGH - 8 + GAP);
+      const x = cellX(i), y = place.nicTop + Math.floor(i / place.columns) * (CARD + GAP);
       if (several) {
         const wire = part(box, {kind: 'link', node: n, nic: i, name: stem + '/tx', down: nic.down, text: rate(nic.bandwidth)},
           `cable of ${nic.name} of ${node.name}, ${rate(nic.bandwidth)}`, [`link ${stem}/tx`, `link ${stem}/rx`]);
-        cable(wire, stem, `M${x + CELL / 2} ${y + HIGH - 8}V${fabricY - place.y}`);
+        cable(wire, stem, `M${x + CELL / 2} ${y + CARD}V${fabricY - place.y}`);
       }
       const cell = part(box, {kind: 'nic', node: n, nic: i, name: nic.name, down: nic.down, text: rate(nic.bandwidth)},
         `network card ${nic.name} of ${node.name}, ${rate(nic.bandwidth)}${nic.down ? ', down' : ''}`, [`nic ${n} ${i}`]);
       cell.attr('transform', `translate(${x},${y})`);
-      cell.append('rect').attr('width', CELL).attr('height', HIGH - 8).attr('rx', 6);
+      cell.append('rect').attr('width', CELL).attr('height', CARD).attr('rx', 6);
       cell.append('text').attr('x', CELL / 2).attr('y', 14).attr('text-anchor', 'middle').text(nic.name);
-      cell.append('text').attr('class', 'sub').attr('x', CELL / 2).attr('y', 26).attr('text-anchor', 'middle').text(rate(nic.bandwidth));
+      cell.append('text').attr('class', 'sub').attr('x', CELL / 2).attr('y', 29).attr('text-anchor', 'middle').text(rate(nic.bandwidth));
     });
   });
 
   if (several) {
     const box = svg.append('g').attr('transform', `translate(0,${fabricY})`);
     box.append('rect').attr('class', 'fabric').attr('width', at.width).attr('height', fabricHigh).attr('rx', 10);
-    box.append('text').attr('class', 'title').attr('x', PAD).attr('y', 20).text('network: ' + preview.fabric);
+    about.forEach((line, i) => box.append('text').attr('class', 'title').attr('x', PAD).attr('y', 20 + 16 * i).text(line));
     switches.slice(0, 64).forEach((link, i) => {
       const cell = part(box, {kind: 'switch', name: link.name, down: link.down, text: rate(link.bandwidth)},
         `switch link ${link.name}, ${rate(link.bandwidth)}, ${duration(link.latency_ns)}`, [`link ${link.name}`]);
-      cell.attr('transform', `translate(${PAD + (i % perLine) * 112},${30 + Math.floor(i / perLine) * 30})`);
+      cell.attr('transform', `translate(${PAD + (i % perLine) * 112},${fabricTop + Math.floor(i / perLine) * 30})`);
       const back = cell.append('rect').attr('width', 104).attr('height', 24).attr('rx', 6);
       const share = warmth(link.name);
       if (share !== undefined) back.style('stroke', `color-mix(in srgb, var(--hot) ${Math.round(100 * Math.min(1, share * 1.4))}%, var(--cool))`);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labs: find and repair what is wrong with a job, in the browser.
 import {doing, duration, fill, get, h, post} from './api.js';
+import {prose} from './prose.js';
 import {outcomeDetails, verdictBanner} from './runs.js';
 
 export async function learnView(box, [id]) {
@@ -29,12 +30,12 @@ async function labView(box, id) {
       h('li', null, check.performance_back ? 'the performance is back' : 'the performance is not back'),
       check.step_time_ns > 0 ? h('li', null, `step time ${duration(check.step_time_ns)}, healthy ${duration(check.healthy_step_time_ns)}`) : null,
       (check.remarks || []).map((r) => h('li', null, r.text)))),
-    check.explanation ? h('p.prose', null, check.explanation) : null);
+    check.explanation ? prose(check.explanation) : null);
   const buttons = h('div.actions', null,
     h('button.second', {type: 'button', onclick: act('run', (o) => h('section.panel', null, verdictBanner(o), h('div.grid', null, outcomeDetails(o))))}, 'Run it'),
     h('button', {type: 'button', id: 'lab-check', onclick: act('check', remarks)}, 'Check my repair'),
     h('button.quiet', {type: 'button', onclick: act('hint', (x) => h('section.panel', null, h('h3', null, 'Hint'), h('p', null, x.text), h('p.soft', null, `${x.cost} points, ${x.left} more`)))}, 'Hint'),
-    h('button.quiet', {type: 'button', onclick: act('solution', (x) => h('section.panel', null, h('h3', null, 'Solution'), h('pre', null, x.solution), h('p.prose', null, x.explanation)))}, 'Give up'));
+    h('button.quiet', {type: 'button', onclick: act('solution', (x) => h('section.panel', null, h('h3', null, 'Solution'), h('pre', null, x.solution), prose(x.explanation)))}, 'Give up'));
   const start = doing(async () => {
     await post(`${at}/start`, {seed: 1 + Math.floor(Math.random() * 1e6)});
     changed.clear();
@@ -58,7 +59,7 @@ async function labView(box, id) {
     const work = await get(at + '/files');
     files = work.files;
     if (!work.started) {
-      return fill(box, head(), h('section.panel', null, h('p.prose', null, lab.background || ''), h('p', null, h('strong', null, lab.goal || '')),
+      return fill(box, head(), h('section.panel', null, prose(lab.background), h('p', null, h('strong', null, lab.goal || '')),
         h('button', {type: 'button', id: 'lab-start', onclick: start}, 'Start')));
     }
     fill(box, head(h('button.quiet', {type: 'button', onclick: start}, 'Begin anew')), h('section.panel', null, h('p', null, h('strong', null, lab.goal || '')), tabs, text, buttons), answers);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What there is: traces that were brought in, platforms, faults.
-import {bytes, doing, fill, follow, get, h, once, post, rate, remove, send} from './api.js';
+import {bytes, counted, doing, fill, follow, get, h, once, post, rate, remove, send} from './api.js';
 
 const TABS = [['traces', 'Traces'], ['platforms', 'Platforms'], ['faults', 'Faults']];
 
@@ -54,7 +54,7 @@ async function traces(body) {
     fill(list, found.map((trace) => {
       const facts = h('p.soft', null, bytes(trace.bytes));
       get('/traces/' + encodeURIComponent(trace.name)).then((t) => {
-        facts.textContent = `${t.ranks} ranks, ${t.operations} operations, ${t.collectives} collectives, ${t.steps} steps, ${bytes(trace.bytes)}`;
+        facts.textContent = [counted(t.ranks, 'rank'), counted(t.operations, 'operation'), counted(t.collectives, 'collective'), counted(t.steps, 'step'), bytes(trace.bytes)].join(', ');
       }, () => {});
       return h('article.card', null, h('h3', null, trace.name), facts, h('div.actions', null,
         h('a.button', {href: '#/workbench?trace=' + encodeURIComponent(trace.name)}, 'Rehearse it'),
