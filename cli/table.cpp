@@ -18,6 +18,13 @@ std::string padded(const std::string& text, int width, Align align) {
   return align == Align::kRight ? blanks + text : text + blanks;
 }
 
+// A word stays whole: a column is never narrower than its longest.
+int longest_word(const std::string& text) {
+  int longest = 0;
+  for (const std::string& word : split(text, ' ')) longest = std::max(longest, display_width(word));
+  return longest;
+}
+
 void trim_right(std::string& line) {
   while (!line.empty() && line.back() == ' ') line.pop_back();
 }
@@ -47,14 +54,50 @@ void Table::add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
+// The first cell stands for the row; the others follow with their headings.
+std::string Table::records(const Terminal& terminal) const {
+  int widest = 0;
+  for (size_t c = 1; c < columns_.size(); ++c) {
+    widest = std::max(widest, display_width(columns_[c].heading));
+  }
+  constexpr int kIndent = 2, kFewest = 12;
+  widest = std::min(widest, std::max(kFewest, terminal.width() / 2 - kIndent - kGap));
+  const int rest = std::max(kFewest, terminal.width() - kIndent - widest - kGap);
+  std::string out;
+  for (const auto& row : rows_) {
+    const std::string& heading = columns_[0].heading;
+    for (const std::string& line :
+         wrap(heading.empty() ? row[0] : heading + ": " + row[0], terminal.width())) {
+      out += terminal.styled(Style::kBold, line) + '\n';
+    }
+    for (size_t c = 1; c < columns_.size(); ++c) {
+      if (row[c].empty()) continue;
+      const auto names = wrap(columns_[c].heading, widest), cells = wrap(row[c], rest);
+      for (size_t l = 0; l < std::max(names.size(), cells.size()); ++l) {
+        std::string line(kIndent, ' ');
+        line += padded(l < names.size() ? names[l] : "", widest, Align::kLeft);
+        line.append(kGap, ' ');
+        if (l < cells.size()) line += cells[l];
+        trim_right(line);
+        out += line + '\n';
+      }
+    }
+  }
+  return out;
+}
+
 std::string Table::text(const Terminal& terminal) const {
-  std::vector<int> widths;
+  std::vector<int> widths, narrowest;
   bool headings = false;
   for (size_t c = 0; c < columns_.size(); ++c) {
-    int width = display_width(columns_[c].heading);
+    int width = display_width(columns_[c].heading), word = kNarrowest;
     headings = headings || width > 0;
-    for (const auto& row : rows_) width = std::max(width, display_width(row[c]));
+    for (const auto& row : rows_) {
+      width = std::max(width, display_width(row[c]));
+      word = std::max(word, longest_word(row[c]));
+    }
     widths.push_back(width);
+    narrowest.push_back(word);
   }
   // Texts give way, the longest first; figures are never broken.
   int over = std::accumulate(widths.begin(), widths.end(), 0) +
@@ -62,11 +105,11 @@ std::string Table::text(const Terminal& terminal) const {
   while (terminal.width() > 0 && over > 0) {
     size_t widest = columns_.size();
     for (size_t c = 0; c < columns_.size(); ++c) {
-      if (columns_[c].align == Align::kRight || widths[c] <= kNarrowest) continue;
+      if (columns_[c].align == Align::kRight || widths[c] <= narrowest[c]) continue;
       if (widest == columns_.size() || widths[c] > widths[widest]) widest = c;
     }
     if (widest == columns_.size()) break;
-    int next = kNarrowest;  // as wide as the next one, so that both give way from there
+    int next = narrowest[widest];  // as wide as the next one, so that both give way from there
     for (size_t c = 0; c < columns_.size(); ++c) {
       if (c != widest && columns_[c].align == Align::kLeft && widths[c] < widths[widest]) {
         next = std::max(next, widths[c]);
@@ -76,6 +119,7 @@ std::string Table::text(const Terminal& terminal) const {
     widths[widest] -= less;
     over -= less;
   }
+  if (terminal.width() > 0 && over > 0 && headings) return records(terminal);
 
   std::string out;
   const auto put = [&](const std::vector<std::string>& cells, bool heading) {

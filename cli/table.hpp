@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Aligned columns. On a terminal that is too narrow columns of text are wrapped at words, the widest
-// first; in a pipe nothing is ever cut or wrapped.
+// first; where even that does not fit, every row becomes a few lines, each a heading and a cell. In a pipe
+// nothing is ever cut or wrapped.
 #pragma once
 
 #include <string>
@@ -26,6 +27,8 @@ class Table {
   [[nodiscard]] std::string text(const Terminal& terminal) const;
 
  private:
+  [[nodiscard]] std::string records(const Terminal& terminal) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };

@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -62,6 +64,12 @@ Terminal Terminal::of(int descriptor, Colour colour) {
     winsize size{};
     terminal.width_ =
         ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    if (const char* columns = std::getenv("COLUMNS")) {
+      int asked = 0;
+      const char* end = columns + std::strlen(columns);
+      const auto [stop, error] = std::from_chars(columns, end, asked);
+      if (error == std::errc() && stop == end && asked > 0) terminal.width_ = asked;
+    }
   }
   const char* term = std::getenv("TERM");
   const bool dumb = term == nullptr || std::string_view(term) == "dumb";

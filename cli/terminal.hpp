@@ -23,7 +23,7 @@ class Terminal {
   static Terminal of(int descriptor, Colour colour);
 
   [[nodiscard]] bool is_terminal() const { return is_terminal_; }
-  // Columns; 0 in a pipe: no limit.
+  // Columns, COLUMNS before what the terminal says; 0 in a pipe: no limit.
   [[nodiscard]] int width() const { return width_; }
   // `text` in a style, or as it is without colour.
   [[nodiscard]] std::string styled(Style style, std::string_view text) const;

@@ -1,13 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/table.hpp"
 
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <cstdlib>
 
 namespace rehearse::table_test {
 using namespace rehearse::cli;
 
 namespace {
 Terminal pipe() { return Terminal::of(-1, Colour::kNever); }
+
+// A pseudo terminal of so many columns.
+Terminal terminal_of(unsigned short columns) {
+  const int line = posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(line >= 0);
+  REQUIRE(grantpt(line) == 0);
+  REQUIRE(unlockpt(line) == 0);
+  const int end = open(ptsname(line), O_RDWR | O_NOCTTY);
+  REQUIRE(end >= 0);
+  const winsize size{24, columns, 0, 0};
+  REQUIRE(ioctl(end, TIOCSWINSZ, &size) == 0);
+  unsetenv("COLUMNS");
+  const Terminal out = Terminal::of(end, Colour::kNever);
+  close(end);
+  close(line);
+  return out;
+}
 }  // namespace
 
 TEST_CASE("columns are aligned and lines do not end in blanks", "[cli]") {
@@ -31,6 +53,22 @@ TEST_CASE("text is wrapped at words and long words stay whole", "[cli]") {
   CHECK(wrap("one two three", 7) == std::vector<std::string>{"one two", "three"});
   CHECK(wrap("one two three", 0) == std::vector<std::string>{"one two three"});
   CHECK(wrap("extraordinarily long", 5) == std::vector<std::string>{"extraordinarily", "long"});
+}
+
+TEST_CASE("rows that do not fit a narrow terminal become lines with headings", "[cli]") {
+  Table table({{"link"}, {"bytes", Align::kRight}, {"bus bandwidth", Align::kRight}, {"what"}});
+  table.add({"node1/plx1/pcie-down", "954 MiB", "9.56 GB/s", "busy most of the time"});
+  table.add({"node0", "1 MiB"});
+  CHECK(table.text(terminal_of(36)) ==
+        "link: node1/plx1/pcie-down\n"
+        "  bytes          954 MiB\n"
+        "  bus bandwidth  9.56 GB/s\n"
+        "  what           busy most of the\n"
+        "                 time\n"
+        "link: node0\n"
+        "  bytes          1 MiB\n");
+  // Wide enough when words are wrapped: still a table.
+  CHECK(table.text(terminal_of(68)).starts_with("link                  "));
 }
 
 }  // namespace rehearse::table_test
