@@ -32,14 +32,9 @@ NcclTestRow row(const char* collective, uint32_t gpus, Bytes bytes) {
 }
 
 // What a machine with the parameters of `truth` would print.
-std::vector<Observation> measured(const std::vector<Bytes>& sizes, const Point& truth) {
-  std::vector<NcclTestRow> rows;
-  for (const char* collective : {"all_reduce", "all_gather"}) {
-    for (const uint32_t gpus : {2U, 4U, 8U}) {
-      for (const Bytes bytes : sizes) rows.push_back(row(collective, gpus, bytes));
-    }
-  }
-  auto machines = TestMachines::create({});
+std::vector<Observation> measured_at(const std::vector<NcclTestRow>& rows, const Point& truth,
+                                     const TestMachineOptions& options = {}) {
+  auto machines = TestMachines::create(options);
   REQUIRE(machines);
   Findings findings;
   const auto hardware = observe(rows, *machines, findings);
@@ -47,6 +42,16 @@ std::vector<Observation> measured(const std::vector<Bytes>& sizes, const Point& 
   std::vector<Observation> out = hardware.front().observations();
   for (Observation& o : out) o.measured_us = predicted_us(o, truth);
   return out;
+}
+
+std::vector<Observation> measured(const std::vector<Bytes>& sizes, const Point& truth) {
+  std::vector<NcclTestRow> rows;
+  for (const char* collective : {"all_reduce", "all_gather"}) {
+    for (const uint32_t gpus : {2U, 4U, 8U}) {
+      for (const Bytes bytes : sizes) rows.push_back(row(collective, gpus, bytes));
+    }
+  }
+  return measured_at(rows, truth);
 }
 
 std::vector<Bytes> many_sizes() {
@@ -97,6 +102,22 @@ TEST_CASE("one message size cannot tell latency from bandwidth", "[validation][c
       CHECK((each.standing == Standing::kUndetermined || each.standing == Standing::kUnused));
     }
   }
+}
+
+TEST_CASE("hops over sockets are fitted where bytes go over them", "[validation][calibrate]") {
+  std::vector<NcclTestRow> rows;
+  for (const Bytes bytes : many_sizes()) {
+    rows.push_back(row("all_reduce", 16, bytes));
+    rows.back().nodes = 2;
+  }
+  TestMachineOptions options;
+  options.env = {{"NCCL_IB_DISABLE", "1"}};
+  const Fit found =
+      fit(measured_at(rows, point({{"socket_hop.simple", 3}, {"socket_hop.ll", 3}}), options));
+  const FittedParameter& hop = found.parameters[at("socket_hop.simple")];
+  CHECK(hop.standing == Standing::kFitted);
+  CHECK(hop.value == Approx(3).epsilon(.2));
+  CHECK(found.parameters[at("network_hop.simple")].standing == Standing::kUnused);
 }
 
 TEST_CASE("parameters that no measurement feels are left alone", "[validation][calibrate]") {

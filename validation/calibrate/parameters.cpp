@@ -18,7 +18,7 @@ int64_t nanos_of(double us) { return static_cast<int64_t>(std::nearbyint(us * 10
 
 // Shares of a link are known to some percent, latencies to a factor. A share stays a share; a hop is
 // neither free nor a hundred times what NCCL's authors measured.
-const std::array<Parameter, 25> kParameters = {{
+const std::array<Parameter, 27> kParameters = {{
     {"nvlink", "share of NVLink", 0.80, 0.40, 1.0, 0.15, false,
      [](pb::Efficiency& e, double v) { e.set_nvlink(v); }},
     {"pcie", "share of PCIe", 0.80, 0.30, 1.0, 0.25, false,
@@ -69,6 +69,10 @@ const std::array<Parameter, 25> kParameters = {{
      [](pb::Efficiency& e, double v) { e.set_channel_start(nanos_of(v)); }},
     {"peer", "a further peer on the GPU", 3, 0.1, 30, 0.7, true,
      [](pb::Efficiency& e, double v) { e.set_peer(nanos_of(v)); }},
+    {"socket_hop.ll", "hop over sockets in LL", 1, 0.2, 20, 0.7, false,
+     [](pb::Efficiency& e, double v) { e.mutable_socket_hop()->set_ll(v); }},
+    {"socket_hop.simple", "hop over sockets in SIMPLE", 1, 0.2, 20, 0.7, false,
+     [](pb::Efficiency& e, double v) { e.mutable_socket_hop()->set_simple(v); }},
 }};
 
 }  // namespace
