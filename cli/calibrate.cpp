@@ -41,17 +41,24 @@ struct Calibrated {
   Fit fit;
   ErrorSummary before, after;
   std::vector<validation::TraceCost> costs;
+  validation::Interference interference;
   validation::MachineReading machine;
 };
 
-std::string costs_text(const std::vector<validation::TraceCost>& costs, const Terminal& terminal) {
-  if (costs.empty()) return {};
+constexpr const char* kBeside = "time of a kernel beside a collective over alone";
+
+std::string range_of(const validation::Interference& found) {
+  return fmt::format("{:.3g} - {:.3g}", found.low, found.high);
+}
+
+std::string costs_text(const Calibrated& done, const Terminal& terminal) {
+  if (done.costs.empty()) return {};
   Table table({{"measured in the trace"},
                {"median", Align::kRight},
-               {"quartiles", Align::kRight},
+               {"range", Align::kRight},
                {"operations", Align::kRight},
                {"standing"}});
-  for (const validation::TraceCost& cost : costs) {
+  for (const validation::TraceCost& cost : done.costs) {
     const auto figure = [&](double value) {
       return cost.determined ? fmt::format("{:.3g} {}", value, cost.unit) : std::string();
     };
@@ -61,25 +68,45 @@ std::string costs_text(const std::vector<validation::TraceCost>& costs, const Te
                cost.determined ? "measured; a replay has each operation's own"
                                : "undetermined, prior used: " + cost.note});
   }
+  const validation::Interference& beside = done.interference;
+  table.add({kBeside, beside.determined ? fmt::format("{:.3g}", beside.slowdown) : "",
+             beside.determined ? range_of(beside) : "", format_count(beside.kernels),
+             beside.determined ? "measured and used" : "undetermined, prior used: " + beside.why});
   return "\n" + table.text(terminal);
 }
 
 // For people who read an overlay: what of the trace is measured and not a parameter.
-std::string costs_comment(const std::vector<validation::TraceCost>& costs) {
+std::string costs_comment(const Calibrated& done) {
   std::string out;
-  for (const validation::TraceCost& cost : costs) {
+  for (const validation::TraceCost& cost : done.costs) {
     out += cost.determined
                ? fmt::format(
                      "# Measured in the trace: {} {:.3g} {} ({:.3g} to {:.3g}, {} operations).\n",
                      cost.what, cost.median, cost.unit, cost.low, cost.high, cost.n)
                : fmt::format("# Undetermined, prior used: {}: {}.\n", cost.what, cost.note);
   }
+  if (!done.costs.empty() && !done.interference.determined) {
+    out += fmt::format("# Undetermined, prior used: {}: {}.\n", kBeside, done.interference.why);
+  }
   return out;
 }
 
-Json costs_json(const std::vector<validation::TraceCost>& costs) {
+Json interference_json(const validation::Interference& found) {
+  Json out = {{"what", kBeside}, {"unit", ""}, {"operations", found.kernels}};
+  out["standing"] = found.determined ? "measured" : "undetermined";
+  if (found.determined) {
+    out["median"] = found.slowdown;
+    out["low"] = found.low;
+    out["high"] = found.high;
+  } else {
+    out["why"] = found.why;
+  }
+  return out;
+}
+
+Json costs_json(const Calibrated& done) {
   Json out = Json::array();
-  for (const validation::TraceCost& cost : costs) {
+  for (const validation::TraceCost& cost : done.costs) {
     Json one = {{"what", cost.what}, {"unit", cost.unit}, {"operations", cost.n}};
     one["standing"] = cost.determined ? "measured" : "undetermined";
     if (cost.determined) {
@@ -91,6 +118,7 @@ Json costs_json(const std::vector<validation::TraceCost>& costs) {
     }
     out.push_back(std::move(one));
   }
+  out.push_back(interference_json(done.interference));
   return out;
 }
 
@@ -160,7 +188,7 @@ std::string times_text(const Calibrated& done, const Terminal& terminal) {
 
 std::string summary_text(const Calibrated& done, const Terminal& terminal) {
   return times_text(done, terminal) + machine_text(done.machine, terminal) +
-         costs_text(done.costs, terminal);
+         costs_text(done, terminal);
 }
 
 Json summary_json(const Calibrated& done) {
@@ -170,7 +198,7 @@ Json summary_json(const Calibrated& done) {
   out["median_error_prior"] = measured ? Json(done.before.median) : Json(nullptr);
   out["median_error_fitted"] = measured ? Json(done.after.median) : Json(nullptr);
   if (!done.machine.empty()) out["machine"] = machine_json(done.machine);
-  if (!done.costs.empty()) out["trace_costs"] = costs_json(done.costs);
+  if (!done.costs.empty()) out["trace_costs"] = costs_json(done);
   out["patch"] = to_json(done.patch);
   return out;
 }
@@ -206,7 +234,7 @@ Result<int> run_calibrate(Context& context) {
     observations.insert(observations.end(), own.begin(), own.end());
   }
   context.show(evidence.findings);
-  if (observations.empty() && evidence.recorded.empty()) {
+  if (observations.empty() && evidence.recorded.empty() && !evidence.interference.determined) {
     return fail(Code::kBadInput, "no measured call can be placed on the platform",
                 options.platform_id,
                 "-v says why for each; --nodes and --gpus fill in what is not said");
@@ -215,17 +243,19 @@ Result<int> run_calibrate(Context& context) {
   RH_TRY(done.machine,
          validation::read_machine(evidence.recorded, *options.platform, options.platform_id));
   done.costs = std::move(evidence.costs);
+  done.interference = std::move(evidence.interference);
   done.fit = validation::fit(observations);
   done.before = errors_at(observations, validation::Point(validation::parameters().size(), 0));
   done.after = errors_at(observations, done.fit.point);
   done.patch =
       validation::overlay(done.fit, {options.platform_id, evidence.files,
                                      static_cast<uint64_t>(seed), static_cast<uint32_t>(draws)});
+  validation::add_interference(done.interference, static_cast<uint64_t>(seed), done.patch);
   validation::add_machine(done.machine, done.patch);
   if (const auto file = context.output()) {
     const std::string text =
         fmt::format("# Made by `rehearse calibrate` for {}; use it with `run --patch-file`.\n{}{}",
-                    options.platform_id, costs_comment(done.costs), write_document(done.patch));
+                    options.platform_id, costs_comment(done), write_document(done.patch));
     if (auto written = write_file(*file, text, context.overwrite()); !written) {
       return tl::unexpected(std::move(written).error());
     }
@@ -254,8 +284,8 @@ Verb calibrate_verb() {
       "tell apart is left at its prior and named undetermined. NCCL's own costs are beliefs and "
       "no times: they tell which rates, links and version NCCL found on the machine, where only "
       "one "
-      "value explains them. Of a trace also: launches, copy "
-      "engines and what kernels lose beside a collective, as recorded. -o writes a patch that `run "
+      "value explains them. Of a trace of several steps also what kernels lose beside a "
+      "collective; launches and copy engines as recorded. -o writes a patch that `run "
       "--patch-file` and scenarios take, with its evidence, ranges and joint draws.";
   verb.positionals = {{"EVIDENCE", "files of measured times", Count::kSome, {}}};
   verb.options = [](po::options_description& options) {

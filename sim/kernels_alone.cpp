@@ -93,7 +93,8 @@ Result<void> free_kernels(const Scenario& scenario, traces::Program& program) {
                              .nodes(static_cast<int>(launch.node()))
                              .gpus(static_cast<int>(launch.gpu()));
     traces::RankProgram& rank = program.ranks[static_cast<size_t>(at)];
-    RH_TRY(const double rate, shares.rate(rank, {gpu.sms(), gpu.memory_bandwidth()}));
+    RH_TRY(const double rate, shares.rate(rank, {gpu.sms(), gpu.memory_bandwidth(),
+                                                 document.platform().efficiency().beside()}));
     speed_up(rank, rate);
   }
   return {};

@@ -40,7 +40,8 @@ std::vector<GpuShare> gpu_shares(const pb::Scenario& scenario, const traces::Pro
     if (at < 0) continue;
     const pb::Gpu& gpu =
         scenario.platform().nodes(static_cast<int>(rank.node())).gpus(static_cast<int>(rank.gpu()));
-    out[static_cast<size_t>(at)] = {gpu.sms(), gpu.memory_bandwidth()};
+    out[static_cast<size_t>(at)] = {gpu.sms(), gpu.memory_bandwidth(),
+                                    scenario.platform().efficiency().beside()};
   }
   return out;
 }

@@ -13,6 +13,7 @@ constexpr double kMemoryPasses = 3;
 
 double share_of_kernels(const CallTraffic& traffic, std::span<const BytesPerSec> capacity,
                         const GpuShare& gpu) {
+  if (gpu.beside > 0) return std::max(0.0, 1 - 1 / gpu.beside);
   double seconds = 0;
   for (const FlowLoad& flow : traffic.flows) {
     for (const LinkWeight& use : flow.links) {

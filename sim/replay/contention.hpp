@@ -8,6 +8,8 @@
 // copies; a kernel that fills the GPU loses that share. The memory share is what the call's bytes,
 // three passes each, take of the memory's bandwidth at the speed of its slowest link; a kernel
 // bound by memory loses that. A trace does not say what binds a kernel, so the larger one counts.
+// A platform may state what kernels take beside a call over alone (efficiency.beside, which
+// calibration measures where a trace tells it): every call then takes that share.
 // One rate per rank: a kernel recorded beside a collective and replayed beside one takes its
 // recorded time to the nanosecond; only a change of overlap changes it.
 // Blind spots: kernels that do not fill the GPU lose less; caches; copies by copy engines, which

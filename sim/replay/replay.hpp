@@ -117,6 +117,7 @@ using TrafficOf = std::function<Result<CallTraffic>(const traces::Call& call, ui
 struct GpuShare {
   uint32_t sms = 0;
   BytesPerSec memory_bandwidth = 0;
+  double beside = 0;  // time of kernels beside a call over alone, where the platform states it
 };
 
 // The same call as its messages.

@@ -20,6 +20,7 @@ constexpr Nanos kUs = 1000;
 struct Setting {
   uint32_t sms = 0;  // 0: no contention; every call holds 25 of them
   Director* director = nullptr;
+  double beside = 0;  // as the platform states it
 };
 
 // Every call moves its bytes over link 0 (1 GB/s) at once.
@@ -35,7 +36,7 @@ Result<Replayed> run(const traces::Program& program, const Setting& setting = {}
     return out;
   };
   options.capacity = capacity;
-  if (setting.sms > 0) options.gpus.assign(program.ranks.size(), {setting.sms, 0});
+  if (setting.sms > 0) options.gpus.assign(program.ranks.size(), {setting.sms, 0, setting.beside});
   options.director = setting.director;
   return replay(program, options, *fabric, silent);
 }
@@ -125,6 +126,22 @@ TEST_CASE("a kernel recorded beside a collective is faster without one", "[sim][
   const auto out = run(program, {100});
   REQUIRE(out);
   CHECK(kernel_end(program, *out) == 5 * kUs + 750 * kUs);
+}
+
+TEST_CASE("what a platform states of kernels beside collectives counts instead of the model's",
+          "[sim][replay]") {
+  // A kernel of 1,000 us that was recorded at 1.25 times its time alone is 800 us of work.
+  const auto without = kernel_beside_call(0, 65535);
+  const auto faster = run(without, {.sms = 100, .beside = 1.25});
+  REQUIRE(faster);
+  CHECK(kernel_end(without, *faster) == 5 * kUs + 800 * kUs);
+  // Beside a call that outlives it, it takes what was recorded but for the 5 us before the call: the replay of what was
+  // recorded does not depend on the figure.
+  const auto with = kernel_beside_call(5'000'000, 65535);
+  const auto same = run(with, {.sms = 100, .beside = 1.25});
+  REQUIRE(same);
+  CHECK(kernel_end(with, *same) ==
+        10 * kUs + static_cast<Nanos>(std::nearbyint((800 * kUs - 5 * kUs) * 1.25)));
 }
 
 TEST_CASE("without contention a kernel keeps its duration", "[sim][replay]") {

@@ -128,14 +128,18 @@ Result<EvidenceRows> read_measured(const std::vector<fs::path>& files,
       tables.rows.insert(tables.rows.end(), records.begin(), records.end());
     }
     const auto calls = trace_rows(imported.trace, where);
-    if (out.costs.empty() && !imported.trace.ranks.empty()) out.costs = trace_costs(imported.trace);
+    if (out.costs.empty() && !imported.trace.ranks.empty()) {
+      out.costs = trace_costs(imported.trace);
+      out.interference = interference(imported.trace);
+    }
     tables.rows.insert(tables.rows.end(), calls.begin(), calls.end());
     if (unplaced > 0) {
       out.findings.add(
           "costs-not-placed", Severity::kDataLoss, where,
           "tables of NCCL's costs that do not say how many ranks and nodes they are of", unplaced);
     }
-    if (tables.rows.empty() && out.recorded.size() == recorded_before) {
+    if (tables.rows.empty() && out.recorded.size() == recorded_before &&
+        !out.interference.determined) {
       return fail(Code::kBadInput,
                   "it holds neither a measured time of a collective nor NCCL's own costs", where,
                   "give what nccl-tests prints, records of NCCL Inspector, a trace of all ranks, a "

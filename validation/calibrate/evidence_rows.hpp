@@ -13,6 +13,7 @@
 #include "base/reporter.hpp"
 #include "traces/model/trace.hpp"
 #include "traces/proto/evidence.pb.h"
+#include "validation/calibrate/interference.hpp"
 #include "validation/calibrate/recorded_costs.hpp"
 #include "validation/calibrate/trace_costs.hpp"
 #include "validation/nccl_tests_table.hpp"
@@ -24,10 +25,12 @@ struct EvidenceRows {
   Findings findings;
   std::vector<std::string> files;
   std::vector<TraceCost> costs;         // of the first trace among the files; none without one
+  Interference interference;            // of the same
   std::vector<RecordedCosts> recorded;  // NCCL's own costs
 };
 
-// `collective` is of tables that do not say. kBadInput when a file holds neither a measured time nor NCCL's own costs.
+// `collective` is of tables that do not say. kBadInput when a file holds neither a measured time nor
+// NCCL's own costs, nor tells what kernels lose beside collectives.
 [[nodiscard]] Result<EvidenceRows> read_measured(const std::vector<std::filesystem::path>& files,
                                                  const std::string& collective, Reporter& reporter);
 
