@@ -138,6 +138,44 @@ TEST_CASE("changes are collected from the rows of all checks", "[validation][cer
   CHECK(text.find("compute") == std::string::npos);
 }
 
+TEST_CASE("which of two machines is the new one does not matter", "[validation][certainty]") {
+  Check check;
+  check.id = "links";
+  CheckRow row;
+  row.predicted = 2;
+  row.measured = 2 * std::exp(.2);
+  row.change = "bandwidth";
+  check.rows = {row, row, row, row, row};
+  const std::string text = change_errors_document({check});
+  CHECK(text.find("rows: 5") != std::string::npos);
+  CHECK(text.find("[-0.2, -0.2") != std::string::npos);
+  CHECK(text.find("0.2, 0.2]") != std::string::npos);
+}
+
+TEST_CASE("a change of links is the same call on GPUs of one generation",
+          "[validation][certainty]") {
+  const auto hardware = [](const char* name, uint32_t generation, double us) {
+    Observed one;
+    one.first.hardware = name;
+    one.first.collective = "all_reduce";
+    one.first.nodes = 1;
+    one.first.gpus = 8;
+    one.first.bytes = Bytes{1} << 24;
+    one.generation = generation;
+    one.nccl_version = "2.19.3";
+    one.observation.bytes = one.first.bytes;
+    one.observation.group = name;
+    one.observation.measured_us = us;
+    return ObservedHardware{name, {}, {one}};
+  };
+  const Check check = collective_changes(
+      {hardware("bridged", 80, 400), hardware("switched", 80, 100), hardware("newer", 90, 50)});
+  REQUIRE(check.rows.size() == 1);
+  CHECK(check.rows[0].change == "bandwidth");
+  CHECK(check.rows[0].measured == Approx(.25));
+  CHECK(check.rows[0].what.find("bridged -> switched") != std::string::npos);
+}
+
 TEST_CASE("draws give a range, the same for any number of jobs", "[validation][certainty]") {
   SilentReporter reporter;
   const sim::Scenario base = ddp();

@@ -85,6 +85,7 @@ std::vector<ObservedHardware> observe(const std::vector<NcclTestRow>& rows, Test
     one.first = row;
     one.platform = placed->choice.id;
     one.nccl_version = placed->testbed->launch().nccl_version();
+    one.generation = placed->testbed->context().platform.nodes(0).gpus(0).compute_capability();
     one.first.nodes = placed->nodes;
     one.first.gpus = placed->gpus;
     one.repeats = {row.time_us};

@@ -18,6 +18,7 @@ struct Observed {
   NcclTestRow first;            // conditions, of the first repeat
   std::string platform;         // catalogue id of its machine
   std::string nccl_version;     // that it was placed with
+  uint32_t generation = 0;      // compute capability of its GPUs
   std::vector<double> repeats;  // µs, as measured
   std::string algorithm;        // "RING/SIMPLE"
 };

@@ -30,15 +30,25 @@ std::string conditions(const NcclTestRow& row) {
                                                        : row.algorithm + " " + row.protocol;
 }
 
+std::string words_of(const NcclTestRow& a, const NcclTestRow& b, Change change) {
+  switch (change) {
+    case Change::kScale:
+      return fmt::format("{}, {} of {} bytes: {} GPUs on {} nodes -> {} on {}", a.hardware,
+                         a.collective, a.bytes, a.gpus, a.nodes, b.gpus, b.nodes);
+    case Change::kBandwidth:
+      return fmt::format("{} GPUs, {} of {} bytes: {} -> {}", a.gpus, a.collective, a.bytes,
+                         a.hardware, b.hardware);
+    default:
+      return fmt::format("{}, {} GPUs, {} of {} bytes: {} -> {}", a.hardware, a.gpus, a.collective,
+                         a.bytes, conditions(a), conditions(b));
+  }
+}
+
 CheckRow changed_row(const Predicted& from, const Predicted& to, Change change) {
   const NcclTestRow& a = from.one->first;
   const NcclTestRow& b = to.one->first;
   CheckRow row;
-  row.what = change == Change::kScale
-                 ? fmt::format("{}, {} of {} bytes: {} GPUs on {} nodes -> {} on {}", a.hardware,
-                               a.collective, a.bytes, a.gpus, a.nodes, b.gpus, b.nodes)
-                 : fmt::format("{}, {} GPUs, {} of {} bytes: {} -> {}", a.hardware, a.gpus,
-                               a.collective, a.bytes, conditions(a), conditions(b));
+  row.what = words_of(a, b, change);
   row.group = to.one->observation.group;
   row.predicted = to.us / from.us;
   row.measured = to.one->observation.measured_us / from.one->observation.measured_us;
@@ -68,6 +78,33 @@ void judge_changes(Check& check) {
   }
 }
 
+// The same call on GPUs of one generation that other links join: A100 over PCIe and over NVLink, H800 and H100.
+void add_links(const std::vector<ObservedHardware>& hardware, const Point& prior, Check& check) {
+  using Same = std::tuple<uint32_t, uint32_t, uint32_t, std::string, Bytes, std::string>;
+  std::map<Same, std::map<std::string, Predicted>> machines;  // by hardware
+  std::set<std::string> versions;
+  for (const ObservedHardware& h : hardware) {
+    for (const Observed& one : h.observed) {
+      const NcclTestRow& row = one.first;
+      if (row.bytes < kChangedCall || one.observation.measured_us <= 0) continue;
+      machines[{one.generation, row.nodes, row.gpus, row.collective, row.bytes, conditions(row)}]
+          .try_emplace(h.hardware, Predicted{&one, predicted_us(one.observation, prior)});
+    }
+  }
+  for (const auto& [same, by] : machines) {
+    for (auto at = by.begin(); at != by.end() && std::next(at) != by.end(); ++at) {
+      const Predicted &from = at->second, &to = std::next(at)->second;
+      check.rows.push_back(changed_row(from, to, Change::kBandwidth));
+      if (from.one->nccl_version != to.one->nccl_version) {
+        versions.insert(fmt::format("{} and {}: NCCL {} and {}, which is part of the change",
+                                    at->first, std::next(at)->first, from.one->nccl_version,
+                                    to.one->nccl_version));
+      }
+    }
+  }
+  check.assumptions.insert(check.assumptions.end(), versions.begin(), versions.end());
+}
+
 double short_figure(double value) { return std::stod(fmt::format("{:.4f}", value)); }
 
 }  // namespace
@@ -76,7 +113,8 @@ Check collective_changes(const std::vector<ObservedHardware>& hardware) {
   Check check;
   check.id = "change-collectives";
   check.what =
-      "ratio of two measured collectives that differ in settings or in scale, data sheet only";
+      "ratio of two measured collectives that differ in settings, in scale or in what links the "
+      "GPUs, data sheet only";
   const Point prior(parameters().size(), 0);
   for (const ObservedHardware& h : hardware) {
     // By what is the same in both, then by what differs.
@@ -109,6 +147,7 @@ Check collective_changes(const std::vector<ObservedHardware>& hardware) {
       }
     }
   }
+  add_links(hardware, prior, check);
   judge_changes(check);
   return check;
 }
@@ -138,6 +177,7 @@ Check layout_changes(const std::vector<CheckRow>& steps) {
 std::string change_errors_document(const std::vector<Check>& checks) {
   struct Collected {
     std::vector<double> errors;
+    size_t rows = 0;
     std::set<std::string> groups, from;
   };
   std::map<std::string, Collected> kinds;
@@ -145,18 +185,22 @@ std::string change_errors_document(const std::vector<Check>& checks) {
     for (const CheckRow& row : check.rows) {
       if (row.change.empty() || !(row.predicted > 0) || !(row.measured > 0)) continue;
       Collected& kind = kinds[row.change];
-      kind.errors.push_back(std::log(row.measured / row.predicted));
+      const double error = std::log(row.measured / row.predicted);
+      kind.errors.push_back(error);
+      // Which of two machines is the new one is not said: the error of the way back is the same, the other way round.
+      if (row.change == name_of(Change::kBandwidth)) kind.errors.push_back(-error);
+      ++kind.rows;
       kind.groups.insert(row.group.empty() ? row.what : row.group);
       kind.from.insert(check.id);
     }
   }
   pb::ChangeErrors document;
   for (auto& [name, kind] : kinds) {
-    if (kind.errors.size() < kFewestChanges) continue;
+    if (kind.rows < kFewestChanges) continue;
     std::sort(kind.errors.begin(), kind.errors.end());
     pb::ChangeErrorEntry& entry = *document.add_changes();
     entry.set_change(name);
-    entry.set_rows(static_cast<uint32_t>(kind.errors.size()));
+    entry.set_rows(static_cast<uint32_t>(kind.rows));
     entry.set_configurations(static_cast<uint32_t>(kind.groups.size()));
     for (int k = 1; k < 20; ++k) {
       entry.add_quantiles(short_figure(quantile(kind.errors, .05 * k)));

@@ -11,8 +11,9 @@
 
 namespace rehearse::validation {
 
-// From nccl-tests tables and data sheets alone: a forced algorithm or protocol against NCCL's own choice where that is another (algorithm),
-// and more GPUs or nodes (scale), of calls of 1 MiB and more.
+// From nccl-tests tables and data sheets alone, of calls of 1 MiB and more: a forced algorithm or protocol against NCCL's
+// own choice where that is another (algorithm), more GPUs or nodes (scale), GPUs of one generation and number that other
+// links join (bandwidth).
 [[nodiscard]] Check collective_changes(const std::vector<ObservedHardware>& hardware);
 
 // From predicted and measured step times (rows that share a group are of one model): one layout against the next.
