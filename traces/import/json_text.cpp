@@ -40,6 +40,7 @@ simdjson::error_code again_without_nan(simdjson::dom::parser& parser, std::strin
 }  // namespace
 
 bool has_top_key(std::string_view text, std::string_view key) {
+  if (text.find(key) == std::string_view::npos) return false;
   int depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];

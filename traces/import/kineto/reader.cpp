@@ -25,7 +25,7 @@ bool begins_with(std::string_view head, char c) {
 
 // An event per line, with what Kineto puts around them on lines of its own, if at all.
 bool is_event_lines(std::string_view head) {
-  return begins_with(head, '{') && has_top_key(head, "ph") && !has_top_key(head, "traceEvents");
+  return begins_with(head, '{') && !has_top_key(head, "traceEvents") && has_top_key(head, "ph");
 }
 
 // Operations that a file of this size may hold; only address space until they come.

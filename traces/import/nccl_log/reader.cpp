@@ -67,11 +67,18 @@ class TextReader {
   bool banner_ = false;
 };
 
+// Rather than JSON, whose lines would all be looked at in vain.
+bool may_be_lines(std::string_view head) {
+  const size_t first = head.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || head[first] == '{') return false;
+  const size_t second = head.find_first_not_of(" \t\r\n", first + 1);
+  return head[first] != '[' || second == std::string_view::npos || head[second] != '{';
+}
+
 }  // namespace
 
 bool sniff(std::string_view head) {
-  const size_t first = head.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || head[first] == '{' || head.starts_with("[{")) return false;
+  if (!may_be_lines(head)) return false;
   Hosts hosts;
   for (size_t at = 0; at < head.size();) {
     const size_t end = std::min(head.find('\n', at), head.size());
@@ -158,6 +165,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
 namespace rehearse::traces::nccl_tests {
 
 bool sniff(std::string_view head) {
+  if (!nccl_log::may_be_lines(head)) return false;
   TableBuilder builder;
   uint64_t number = 0;
   for (size_t at = 0; at < head.size();) {
