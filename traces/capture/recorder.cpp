@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "traces/capture/job.hpp"
 #include "traces/capture/messages.hpp"
 #include "traces/capture/other_library.hpp"
 #include "traces/capture/pages.hpp"
@@ -69,7 +70,20 @@ bool Recorder::start_locked() {
   window_.start(settings_.stretch, origin_);
   ::sem_init(&work_, 0, 0);
   ::sem_init(&answered_, 0, 0);
-  return writer_.open(settings_) && writer_.start(*this);
+  if (!writer_.open(settings_) || !writer_.start(*this)) return false;
+  put_variables();
+  return true;
+}
+
+// On a thread of the program: another thread could read them while the program changes them.
+void Recorder::put_variables() {
+  for (char** v = environ; v != nullptr && *v != nullptr; ++v) {
+    const std::string_view whole = *v;
+    const size_t equals = whole.find('=');
+    if (equals == std::string_view::npos || !is_recorded_variable(whole.substr(0, equals)))
+      continue;
+    put(Lost::kNvtx, capture_file::Variable{whole.substr(0, equals), whole.substr(equals + 1)});
+  }
 }
 
 Thread* Recorder::thread() { return t_thread != nullptr ? t_thread : new_thread(); }

@@ -99,6 +99,7 @@ class Recorder {
 
   [[nodiscard]] bool start();
   [[nodiscard]] bool start_locked();
+  void put_variables();
   [[nodiscard]] Thread* new_thread();
   void release(Thread& t);
   // With the thread's lock held: its block is full, or there is none yet.

@@ -56,8 +56,9 @@ int64_t monotonic() {
 bool Writer::open(const Settings& settings) {
   char host[256] = "", rank[32] = "";
   host_name(host);
-  if (const Place place = place_in_job(); place.rank >= 0) {
-    std::snprintf(rank, sizeof rank, "rank%lld.", static_cast<long long>(place.rank));
+  place_ = place_in_job();
+  if (place_.rank >= 0) {
+    std::snprintf(rank, sizeof rank, "rank%lld.", static_cast<long long>(place_.rank));
   }
   make_folder(settings.folder);
   // Another process may have our number in another container, or be another library in this process.
@@ -157,29 +158,20 @@ void Writer::flush(Recorder& r, bool last) {
 bool Writer::begin(Recorder& r) {
   char host[256] = "";
   host_name(host);
-  const Place place = place_in_job();
   own_ = cf::Encoder(memory_);
   own_before_ = 0;
   put(cf::Session{.origin = r.origin_,
                   .process = static_cast<uint32_t>(r.process_),
                   .host = host,
-                  .rank = place.rank,
-                  .world_size = place.world_size,
-                  .local_rank = place.local_rank,
+                  .rank = place_.rank,
+                  .world_size = place_.world_size,
+                  .local_rank = place_.local_rank,
                   .program = program_invocation_short_name,
                   .library = REHEARSE_VERSION,
                   .cupti_version = r.cupti_version_.load(std::memory_order_relaxed),
                   .nccl_version = r.nccl_version_.load(std::memory_order_relaxed)});
   begun_ = put_out();
-  if (!begun_) return false;
-  for (char** v = environ; v != nullptr && *v != nullptr; ++v) {
-    const std::string_view whole = *v;
-    const size_t equals = whole.find('=');
-    if (equals == std::string_view::npos || !is_recorded_variable(whole.substr(0, equals)))
-      continue;
-    put(cf::Variable{whole.substr(0, equals), whole.substr(equals + 1)});
-  }
-  return true;
+  return begun_;
 }
 
 // Takes what threads have not handed over themselves.

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "traces/capture/job.hpp"
 #include "traces/capture/settings.hpp"
 #include "traces/capture_file/encoder.hpp"
 #include "traces/capture_file/output.hpp"
@@ -18,7 +19,7 @@ class Recorder;
 
 class Writer {
  public:
-  // Opens the file in the folder of the settings; false after a message.
+  // Opens the file in the folder of the settings; false after a message. Reads the environment.
   [[nodiscard]] bool open(const Settings& settings);
   // Starts the thread; false after a message.
   [[nodiscard]] bool start(Recorder& recorder);
@@ -48,6 +49,7 @@ class Writer {
   uint64_t records_ = 0;     // written in this session
   uint32_t names_ = 0;       // written
   size_t messages_ = 0;      // written
+  Place place_;
   bool begun_ = false;
   int64_t next_clock_ = 0;
 };

@@ -198,6 +198,26 @@ TEST_CASE("descriptors that the program closed and used again are not written to
   }
 }
 
+TEST_CASE("a program may change its environment while it is recorded", "[capture][threads]") {
+  Recording recording;
+  recording.with("NCCL_ALGO", "Ring").with("REHEARSE_CAPTURE_FLUSH_MS", "1");
+  for (int i = 0; i < 5; ++i) {
+    const Run run = recording.run({"environment"});
+    INFO(run.err);
+    CHECK(run.code == 0);
+  }
+  size_t sessions = 0, told = 0;
+  for (const pb::CaptureRecord& r : recording.records()) {
+    sessions += r.has_session() ? 1 : 0;
+    if (r.has_variable() && r.variable().name() == "NCCL_ALGO") {
+      CHECK(r.variable().value() == "Ring");
+      ++told;
+    }
+  }
+  CHECK(sessions == 5);
+  CHECK(told == 5);
+}
+
 TEST_CASE("unloading the library changes nothing", "[capture]") {
   Recording recording;
   const Run run = recording.run({"dlclose"});

@@ -133,6 +133,17 @@ int play_dlclose(const Words&) {
   return 0;
 }
 
+// Changes its environment while it is recorded, as frameworks do when they are loaded.
+int play_environment(const Words&) {
+  const NvtxClient nvtx(nvtx_door());
+  for (int i = 0; i < 3000; ++i) {
+    setenv(("WATCHED_" + std::to_string(i)).c_str(), "x", 1);
+    if (i % 100 == 0) ranges("inner", 1);
+  }
+  setenv("NCCL_ALGO", "Tree", 1);
+  return 0;
+}
+
 // A second copy of the library at another path.
 int play_two(const Words& words) {
   const NvtxClient nvtx(nvtx_door());
@@ -222,6 +233,7 @@ int play(const std::string& what, const Words& words) {
   if (what == "exec") return play_exec(words);
   if (what == "close") return play_close(words);
   if (what == "dlclose") return play_dlclose(words);
+  if (what == "environment") return play_environment(words);
   if (what == "two") return play_two(words);
   if (what == "steps") return play_steps(words);
   if (what == "real-nccl") return call_nccl(words);
