@@ -76,7 +76,8 @@ std::vector<std::string> suggested(const pb::Parameter& p, const FaultUse& use,
       if (suspects.moment) return {fmt::format("{}ns", *suspects.moment)};
       return {};
     case Kinds::STEP:
-      if (suspects.steps) return {std::to_string(*suspects.steps)};
+      // Logs tell none.
+      if (suspects.steps.value_or(0) > 0) return {std::to_string(*suspects.steps)};
       return {};
     case Kinds::PAIR:
       if (suspects.pair) return {std::to_string(*suspects.pair)};

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/document.hpp"
 #include "faults/diagnose/candidates.hpp"
@@ -31,6 +32,8 @@ constexpr size_t kLookedAtAgain = 6, kFitted = 5;
 constexpr double kClose = 0.1;
 // One cause alone that reaches this needs no second one, and two, which fit more freely, must reach it.
 constexpr double kEnough = 0.8;
+// Places whose scores are closer than this are not told apart by the evidence.
+constexpr double kNoBetter = 0.01;
 
 // One fault with its places, and the best of what was tried.
 struct Suspected {
@@ -229,26 +232,72 @@ std::vector<FaultUse> at_other_places(const FaultUse& use, const pb::Scenario& d
   return out;
 }
 
-// Where the first cause could be just as well. Asked only of faults that classes.yaml knows for it; whether it is so in this
-// job the simulated runs tell.
-void say_where_else(const Suspected& first, const DiagnoseRequest& request, Laboratory& laboratory,
-                    pb::Diagnosis& diagnosis) {
-  if (!request.classes || !first.trial) return;
-  const pb::UnseenPlace* row = request.classes->unseen_place(first.trial->use.fault().id());
-  if (!row) return;
+// Ranks of which nothing is known, in the run or in the healthy one that it is compared with.
+std::set<uint32_t> unrecorded(const pb::Outcome& evidence, const Changes& changes) {
+  std::set<uint32_t> out(evidence.not_recorded().begin(), evidence.not_recorded().end());
+  const auto compute = changes.find(Aspect::kCompute);
+  for (uint32_t rank = 0; compute != changes.end() && rank < evidence.ranks(); ++rank) {
+    if (!compute->second.contains(fmt::format("rank {}", rank))) out.insert(rank);
+  }
+  return out;
+}
+
+// The same fault on the other ranks of which nothing is known, where it is on one of them.
+std::vector<FaultUse> at_other_unrecorded(const FaultUse& use, const std::set<uint32_t>& ranks) {
+  std::vector<FaultUse> out;
+  for (const pb::Parameter& p : use.fault().parameters()) {
+    if (p.kind() != pb::Parameter::RANK) continue;
+    const auto own = static_cast<uint32_t>(std::stoul(use.values.at(p.name())));
+    if (!ranks.contains(own)) continue;
+    for (const uint32_t rank : ranks) {
+      if (rank == own || out.size() >= kElsewhereTried) continue;
+      if (auto other = with_value(use, p.name(), std::to_string(rank))) {
+        out.push_back(std::move(*other));
+      }
+    }
+  }
+  return out;
+}
+
+// What is left of changes where only that is looked at which the evidence has measured.
+Changes as_measured(Changes changes, const Changes& evidence) {
+  for (auto& [aspect, of_aspect] : changes) {
+    if (!is_measured(aspect)) continue;
+    const auto seen = evidence.find(aspect);
+    std::erase_if(of_aspect, [&](const auto& change) {
+      return seen == evidence.end() || !seen->second.contains(change.first);
+    });
+  }
+  return changes;
+}
+
+// Where the first cause could be just as well, asked of faults that classes.yaml knows for it and of ranks that were not
+// recorded; whether it is so in this job the simulated runs tell.
+void say_where_else(const Suspected& first, const DiagnoseRequest& request, const Clues& clues,
+                    Laboratory& laboratory, pb::Diagnosis& diagnosis) {
+  if (!first.trial) return;
+  const FaultUse& use = first.trial->use;
+  const pb::UnseenPlace* row =
+      request.classes ? request.classes->unseen_place(use.fault().id()) : nullptr;
   pb::Cause& cause = *diagnosis.mutable_causes(0);
   laboratory.allow(kElsewhereTried);
-  for (const FaultUse& use : at_other_places(first.trial->use, request.healthy.document)) {
-    const auto other = laboratory.once(use);
+  const Changes here = as_measured(first.trial->changes, clues.changes);
+  const std::vector<FaultUse> others =
+      row ? at_other_places(use, clues.healthy)
+          : at_other_unrecorded(use, unrecorded(clues.outcome, clues.changes));
+  for (const FaultUse& other_use : others) {
+    const auto other = laboratory.once(other_use);
     if (other && other->verdict == first.trial->verdict &&
-        likeness(first.trial->changes, other->changes).score > kSameWithinNoise) {
-      cause.add_elsewhere(use.text());
+        other->likeness.score > first.trial->likeness.score - kNoBetter &&
+        likeness(here, as_measured(other->changes, clues.changes)).score > kSameWithinNoise) {
+      cause.add_elsewhere(other_use.text());
     }
   }
   if (cause.elsewhere().empty()) return;
   cause.clear_culprits();
-  cause.add_against("the place is not known: " + row->why());
-  diagnosis.add_collect_next(row->collect());
+  cause.add_against("the place is not known: " +
+                    (row ? row->why() : "nothing was recorded of the ranks that it may be"));
+  diagnosis.add_collect_next(row ? row->collect() : "profiles and dumps of the ranks without any");
 }
 
 // The best causes alone, for a second one to be looked for beside them.
@@ -443,7 +492,7 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
   } else {
     say_what_to_collect(all, request.classes, diagnosis);
     say_who_is_alike(all, request.classes, diagnosis);
-    if (!all.empty()) say_where_else(all[0], request, laboratory, diagnosis);
+    if (!all.empty()) say_where_else(all[0], request, clues, laboratory, diagnosis);
   }
   diagnosis.set_simulations(laboratory.simulations() + runs);
   return diagnosis;

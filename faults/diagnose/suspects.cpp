@@ -19,6 +19,8 @@ namespace rehearse::faults {
 namespace {
 
 constexpr double kLate = 0.04;  // of a step: more than noise
+// Of a step: more than the noise of the noisiest of many ranks.
+constexpr double kSurelyLate = 0.1;
 constexpr size_t kFew = 4;
 constexpr size_t kLinksPerKind = 2;
 constexpr int64_t kFarLonger = 3;  // times the usual step
@@ -272,14 +274,25 @@ void add_unrecorded(const std::map<uint32_t, double>& recorded, const pb::Scenar
   }
 }
 
+// Whether a rank that was recorded computes or idles longer than the others by more than noise can.
+bool surely_late(const Changes& changes) {
+  const auto any = [](const std::map<uint32_t, double>& values) {
+    const auto late = late_ranks(values);
+    return !late.empty() && late.front().first > kSurelyLate;
+  };
+  return any(by_rank(changes, Aspect::kCompute)) || any(held_up(changes));
+}
+
 void from_times(const Changes& changes, const pb::Scenario& document, Suspects& out) {
   const auto node_of = nodes_of(document);
   for (const Aspect aspect : {Aspect::kCompute, Aspect::kHost, Aspect::kMemory}) {
     const auto values = aspect == Aspect::kHost ? held_up(changes) : by_rank(changes, aspect);
     const auto late = late_ranks(values);
+    // Nobody who was recorded is late for sure.
+    if (aspect == Aspect::kCompute && !surely_late(changes)) {
+      add_unrecorded(values, document, out);
+    }
     for (size_t i = 0; i < std::min(late.size(), kFew); ++i) add_once(out.ranks, late[i].second);
-    // Nobody who was recorded computes longer.
-    if (late.empty() && aspect == Aspect::kCompute) add_unrecorded(values, document, out);
     if (late.empty()) continue;
     // Those within half of the latest are late together.
     std::vector<uint32_t> together;

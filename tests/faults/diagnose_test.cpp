@@ -225,6 +225,22 @@ TEST_CASE("a slow GPU is found among the ranks of which nothing was recorded",
   CHECK(diagnosis.causes(0).culprits(0).rank() == 11);
 }
 
+TEST_CASE("of two ranks without a record the place is not known, of one that was recorded it is",
+          "[faults][diagnose]") {
+  Broken broken("F60:rank=11,factor=3.2");
+  broken.evidence.add_not_recorded(4);
+  CHECK(broken.diagnosis().causes(0).culprits(0).rank() == 11);
+  broken.evidence.add_not_recorded(11);
+  const pb::Diagnosis diagnosis = broken.diagnosis();
+  REQUIRE(diagnosis.causes_size() > 0);
+  const pb::Cause& cause = diagnosis.causes(0);
+  CHECK(cause.fault() == "F60");
+  REQUIRE(cause.elsewhere_size() == 1);
+  const bool eleven = cause.use().find("rank=11") != std::string::npos;
+  CHECK(cause.elsewhere(0).find(eleven ? "rank=4" : "rank=11") != std::string::npos);
+  CHECK(cause.culprits().empty());
+}
+
 TEST_CASE("in a cycle of waits the rank is missing that most wait for", "[faults][diagnose]") {
   pb::Outcome run;
   const auto wait = [&](uint32_t rank, const char* group, int64_t sequence,

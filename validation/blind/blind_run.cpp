@@ -206,8 +206,22 @@ std::set<std::string> places(const FaultUse& use, const pb::Scenario& document) 
   return out;
 }
 
-// The first fix of the cause that promises all; of causes that look alike those of each, because nobody can tell
-// which is needed.
+// The first fix that promises all.
+Result<void> repair(const std::string& text, const BlindContext& context, sim::Scenario& scenario) {
+  RH_TRY(const FaultUse use, faults::parse_fault(text, context.catalogue));
+  RH_TRY(const auto fixes, faults::fixes_of(use, scenario.document));
+  const auto whole = std::find_if(fixes.begin(), fixes.end(), [](const pb::Fix& fix) {
+    return fix.restores() == pb::Fix::ALL;
+  });
+  if (whole == fixes.end()) return {};
+  for (const pb::Patch& patch : whole->patch()) {
+    if (auto done = context.world.apply(scenario, patch); !done) return done;
+  }
+  return {};
+}
+
+// That of the first cause; of causes that look alike, and of places that do, those of each, because nobody can tell which is
+// needed.
 Result<void> repair(const pb::Diagnosis& diagnosis, const BlindContext& context,
                     sim::Scenario& scenario) {
   const auto& alike = diagnosis.causes(0).alike();
@@ -215,14 +229,13 @@ Result<void> repair(const pb::Diagnosis& diagnosis, const BlindContext& context,
     const pb::Cause& cause = diagnosis.causes(i);
     const bool same = std::find(alike.begin(), alike.end(), cause.fault()) != alike.end();
     if (i > 0 && !same && cause.together().empty()) continue;
-    RH_TRY(const FaultUse use, faults::parse_fault(cause.use(), context.catalogue));
-    RH_TRY(const auto fixes, faults::fixes_of(use, scenario.document));
-    const auto whole = std::find_if(fixes.begin(), fixes.end(), [](const pb::Fix& fix) {
-      return fix.restores() == pb::Fix::ALL;
-    });
-    if (whole == fixes.end()) continue;
-    for (const pb::Patch& patch : whole->patch()) {
-      if (auto done = context.world.apply(scenario, patch); !done) return done;
+    // Of several places most have nothing to be repaired.
+    const bool open = !cause.elsewhere().empty();
+    std::vector<std::string> uses(cause.elsewhere().begin(), cause.elsewhere().end());
+    uses.push_back(cause.use());
+    for (const std::string& use : uses) {
+      auto done = repair(use, context, scenario);
+      if (!done && (!open || done.error().code == Code::kInterrupted)) return done;
     }
   }
   return {};
