@@ -245,6 +245,16 @@ void network_retries(const Evidence& evidence, const std::vector<Watched>& ranks
   }
 }
 
+// A process that is no more counts no time: what it had begun to wait in runs out unseen.
+void drop_of_the_dead(const Evidence& evidence, std::vector<Expiry>& out) {
+  for (const StoppedRank& stopped : evidence.schedule.stopped) {
+    const int r = evidence.program.find(stopped.rank);
+    std::erase_if(out, [&](const Expiry& expiry) {
+      return r >= 0 && expiry.rank == static_cast<uint32_t>(r) && expiry.time >= stopped.at;
+    });
+  }
+}
+
 // The first call in which others wait for a rank that has stopped; UINT32_MAX: nobody does by `when`.
 uint32_t waited_for(const Evidence& evidence, uint32_t r, Nanos when) {
   const Replayed& replayed = evidence.replayed;
@@ -329,6 +339,7 @@ std::vector<Expiry> expiries(const Scenario& scenario, const Evidence& evidence,
   if (launch.framework() == pb::PYTORCH) torch_watchdogs(evidence, ranks, out);
   if (launch.framework() == pb::HOROVOD) horovod_stalls(evidence, ranks, out);
   network_retries(evidence, ranks, out);
+  drop_of_the_dead(evidence, out);
   launcher(evidence, launch, out);
   out_of_memory(evidence, launch, memory, out);
   std::stable_sort(out.begin(), out.end(), [](const Expiry& a, const Expiry& b) {

@@ -263,6 +263,20 @@ TEST_CASE("a rank that stops silently is named; one that dies loudly ends the jo
   for (uint32_t rank : blamed(node)) CHECK(rank >= 8);
 }
 
+TEST_CASE("a rank that is no more says nothing, also of the call that it was in", "[sim][timed]") {
+  const Nanos end = run_job16().end_ns();
+  size_t others = 0;
+  for (int part = 1; part < 24; ++part) {
+    const std::string at = std::to_string(end * part / 24);
+    INFO(at);
+    const pb::Outcome out = run_job16({"stop-rank: {rank: 11, at: " + at + "ns, silent: true}"});
+    for (const pb::TimerEvent& timer : out.timers()) CHECK(timer.rank() != 11);
+    for (const auto& error : out.error_text()) CHECK(error.rank() != 11);
+    others += static_cast<size_t>(out.error_text_size());
+  }
+  CHECK(others > 0);
+}
+
 TEST_CASE("background traffic slows a job and does not hide its hang", "[sim][timed]") {
   const std::string traffic =
       "background-traffic: {from-node: 0, to-node: 1, nic: 0, rate: 190Gbps}";
