@@ -141,7 +141,10 @@ class Reports(unittest.TestCase):
                             "const wide = c.getBoundingClientRect().width; c.parentElement.style.width = ''; return wide"), 601)
         self.browser.media("")
         # Pictures are drawn anew for a sheet, and again for the screen.
-        of = "document.querySelector('#steps-0 svg').viewBox.baseVal.width"
+        picture = "document.querySelector('#steps-0 svg')"
+        of = f"{picture}.viewBox.baseVal.width"
+        fits = f"{of} === Math.floor({picture}.parentElement.getBoundingClientRect().width)"
+        self.browser.wait_for(fits, "the picture as wide as its place on the screen")
         screen = run(f"return {of}")
         sheet = run(f"dispatchEvent(new Event('beforeprint')); const wide = {of}; dispatchEvent(new Event('afterprint')); return wide")
         self.assertLess(sheet, 800)
