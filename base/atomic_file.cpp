@@ -47,7 +47,9 @@ fs::path folder_of(const fs::path& path) {
 
 bool is_special(const fs::path& target, const struct stat* status) {
   const std::string normal = target.lexically_normal().string();
-  if (normal.starts_with("/dev/") || normal.starts_with("/proc/")) return true;
+  // /dev/shm is a folder like any other: memory.
+  if (normal.starts_with("/dev/") && !normal.starts_with("/dev/shm/")) return true;
+  if (normal.starts_with("/proc/")) return true;
   return status != nullptr && !S_ISREG(status->st_mode) && !S_ISDIR(status->st_mode);
 }
 

@@ -78,11 +78,11 @@ require() {
   fi
 }
 
-# Jobs: all cores, but no more than the memory bears (about 1 GB each).
+# Jobs: all cores, but no more than the memory bears (up to 1.4 GB each).
 jobs_here() {
   local cores memory
   cores=$(nproc)
-  memory=$(awk '/^MemAvailable/ {print int($2 / 1000000)}' /proc/meminfo 2>/dev/null)
+  memory=$(awk '/^MemAvailable/ {print int($2 / 1400000)}' /proc/meminfo 2>/dev/null)
   [ -n "$memory" ] && [ "$memory" -ge 1 ] && [ "$memory" -lt "$cores" ] && cores=$memory
   printf '%s\n' "${REHEARSE_JOBS:-$cores}"
 }

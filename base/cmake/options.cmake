@@ -34,6 +34,9 @@ if(REHEARSE_COVERAGE)
   target_link_options(rehearse_options INTERFACE --coverage)
 endif()
 
+# g++ looks for garbage whenever its heap has doubled; a compilation of ours fits into memory without.
+add_compile_options($<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1048576>)
+
 find_program(CCACHE ccache)
 if(CCACHE)
   # Precompiled headers are cached by what they hold, not by when they were written.
@@ -69,9 +72,10 @@ function(rehearse_unity target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
-# rehearse_room(name SOURCES... PROTOS... PUBLIC libs PRIVATE libs): one static library per folder.
+# rehearse_room(name SOURCES... PROTOS... PUBLIC libs PRIVATE libs HEADERS...): one static library per folder. HEADERS are
+# precompiled beside those of all rooms.
 function(rehearse_room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;PROTOS;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "SOURCES;PROTOS;PUBLIC;PRIVATE;HEADERS" ${ARGN})
   add_library(rehearse_${name} STATIC ${ROOM_SOURCES})
   add_library(rehearse::${name} ALIAS rehearse_${name})
   target_include_directories(rehearse_${name} PUBLIC ${PROJECT_SOURCE_DIR})
@@ -80,6 +84,12 @@ function(rehearse_room name)
     rehearse_proto(rehearse_${name}_proto ${ROOM_PROTOS})
     target_link_libraries(rehearse_${name} PUBLIC rehearse_${name}_proto)
   endif()
-  target_precompile_headers(rehearse_${name} PRIVATE ${PROJECT_SOURCE_DIR}/base/cmake/precompiled.hpp)
+  if(name STREQUAL "base") # the rooms are compiled alike: one precompiled header serves all of them
+    target_precompile_headers(rehearse_base PRIVATE ${PROJECT_SOURCE_DIR}/base/cmake/precompiled.hpp)
+  elseif(ROOM_HEADERS)
+    target_precompile_headers(rehearse_${name} PRIVATE ${PROJECT_SOURCE_DIR}/base/cmake/precompiled.hpp ${ROOM_HEADERS})
+  else()
+    target_precompile_headers(rehearse_${name} REUSE_FROM rehearse_base)
+  endif()
   rehearse_unity(rehearse_${name} ${ROOM_SOURCES})
 endfunction()

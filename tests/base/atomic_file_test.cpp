@@ -18,8 +18,8 @@ namespace {
 
 // An empty folder that goes away with the test.
 struct Folder {
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "rehearse-XXXXXX").string();
+  explicit Folder(const fs::path& in = fs::temp_directory_path()) {
+    std::string name = (in / "rehearse-XXXXXX").string();
     path = ::mkdtemp(name.data());
   }
   ~Folder() { fs::remove_all(path); }
@@ -36,6 +36,16 @@ TEST_CASE("a written file reads back and leaves no temporary", "[files]") {
   const fs::path target = folder.path / "out.json";
   REQUIRE(write_file(target, "hello\n", Overwrite::kRefuse));
   CHECK(*read_file(target, 100) == "hello\n");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("memory under /dev/shm is written as any folder is", "[files]") {
+  if (::access("/dev/shm", W_OK) != 0) return;
+  Folder folder("/dev/shm");
+  const fs::path target = folder.path / "out.json";
+  REQUIRE(write_file(target, "old", Overwrite::kRefuse));
+  REQUIRE(!write_file(target, "new", Overwrite::kRefuse));
+  CHECK(*read_file(target, 100) == "old");
   CHECK(folder.entries() == 1);
 }
 
