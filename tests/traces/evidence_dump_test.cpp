@@ -79,6 +79,7 @@ TEST_CASE("Inspector's counts and records on several lines are read", "[evidence
   CHECK(read.format == "inspector");
   CHECK(read.findings.count("inspector-line-unused") == 0);
   CHECK(read.findings.count("inspector-records-dropped") == 3);
+  CHECK(read.findings.count("inspector-choices-unused") == 1);
   REQUIRE(read.evidence.size() == 1);
   REQUIRE(read.evidence[0].inspector().bytes_size() == 3);
   CHECK(read.evidence[0].inspector().bytes(0) == 4096);
@@ -261,9 +262,10 @@ TEST_CASE("dumps of older and newer versions are read", "[evidence][flight-recor
                  "e.",
                  "dump_rank_4"));
   const auto as_json = must_read(
-      R"([{"id": 1, "pg_id": 0, "seq_id": 7, "profiling_name": "nccl:all_reduce", "state": "scheduled"}])",
+      R"([{"id": 1, "pg_id": 0, "seq_id": 7, "profiling_name": "nccl:all_reduce", "state": "scheduled", "time_created_us": 12}])",
       "dump_rank_4.json");
   CHECK(as_json.evidence[0].flight_recorder().entries(0).collective_seq() == 7);
+  CHECK(as_json.evidence[0].flight_recorder().entries(0).created_ns() == 12'000);
   // Version 1: groups by number, no configuration in some, whole durations.
   const auto old = must_read(
       R"({"version": "1.4", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}},

@@ -123,6 +123,29 @@ TEST_CASE("tables without redop, root or in-place half are read", "[evidence][nc
   CHECK(t.rows(0).redop().empty());
 }
 
+TEST_CASE("a table whose header lost its marks is read with its conditions",
+          "[evidence][nccl-tests]") {
+  const std::string marked =
+      "# nThread 1 nGpus 1 minBytes 32 maxBytes 64 step: 2(factor) warmup iters: 5 iters: 20\n"
+      "# Using devices\n"
+      "#   Rank  0 Pid 1821213 on node1 device  0 [0x00] NVIDIA A100-SXM4-40GB\n"
+      "#   Rank  1 Pid 1821214 on node1 device  1 [0x00] NVIDIA A100-SXM4-40GB\n"
+      "#       size         count    type   redop     time   algbw   busbw  error     time   algbw "
+      "  "
+      "busbw  error\n"
+      "          32             8   float     sum    25.15    0.00    0.00  0e+00    24.15    0.00 "
+      "  "
+      " 0.00  0e+00\n"
+      "# Avg bus bandwidth    : 0.5\n";
+  std::string bare = marked;
+  bare.erase(std::remove(bare.begin(), bare.end(), '#'), bare.end());
+  const pb::MeasuredTable t = only_table(bare, "all_reduce.txt");
+  CHECK(t.gpus() == 2);
+  CHECK(t.iterations() == 20);
+  CHECK(t.average_busbw() == 0.5);
+  CHECK(t.SerializeAsString() == only_table(marked, "all_reduce.txt").SerializeAsString());
+}
+
 TEST_CASE("a blank redop and a root are told apart", "[evidence][nccl-tests]") {
   const pb::MeasuredTable t = only_table(
       "#  size  count  type  redop  root  time  algbw  busbw  #wrong\n"

@@ -134,6 +134,25 @@ TEST_CASE("clocks that agree are left alone", "[import][clock]") {
   CHECK(w.trace.ranks[3].ops.start[7] == before);
 }
 
+TEST_CASE("clocks that are minutes apart are aligned and told, where they tell dates",
+          "[import][clock]") {
+  const auto told = [](Nanos later, Nanos since) {
+    World w = make_world(2, 20, {{"all", "", {0, 1}, ""}}, 0, 0);
+    for (RankTrace& rank : w.trace.ranks) {
+      for (Nanos& start : rank.ops.start) start -= since;
+    }
+    for (Nanos& start : w.trace.ranks[1].ops.start) start += later;
+    Findings findings;
+    align_clocks(w.trace, findings);
+    CHECK(spread_of(w.trace) < 5'000);
+    return findings.count("clock-minutes-apart");
+  };
+  constexpr Nanos kSecond = 1'000'000'000;
+  CHECK(told(900 * kSecond, 0) == 1);
+  CHECK(told(30 * kSecond, 0) == 0);
+  CHECK(told(900 * kSecond, 1'699'999'999 * kSecond) == 0);  // since the machines were started
+}
+
 TEST_CASE("few collectives give an offset and no invented drift", "[import][clock]") {
   World w = make_world(3, 4, {{"all", "", {0, 1, 2}, ""}}, 50, 0);
   Findings findings;

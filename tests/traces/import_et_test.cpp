@@ -100,6 +100,64 @@ TEST_CASE("all shapes of execution traces are read, alone without times", "[impo
   CHECK(attributes->trace.communicators.at(0).id == "7");
 }
 
+// Groups of a job of four ranks: all, and two of two ranks each. `call` names the group of the one collective.
+std::string grouped(const std::string& group, const std::string& behind) {
+  return R"js({"schema": "1.1.0-chakra.0.0.4", "nodes": [
+  {"id": 3, "name": "## process_group:init ##", "inputs": {"values": ["[{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\", \"backend_config\": \"cuda:nccl\", \"ranks\": [], \"group_size\": 4, \"group_count\": 2}, {\"pg_name\": \"5\", \"backend_id\": 7788, \"pg_desc\": \"mesh_tp\", \"ranks\": [1, 3], \"group_size\": 2}]"]}, "outputs": {"values": []}},
+  {"id": 9, "name": "record_param_comms", "inputs": {"values": [[[1, 2, 0, 16, 4, "cuda:1"]], 12, )js" +
+         group + R"js(, 1, "allreduce", [], [])js" + behind +
+         R"js(], "types": ["GenericList[Tensor(float)]"]}, "outputs": {"values": []}, "attrs": []}]})js";
+}
+
+TEST_CASE("an execution trace tells the groups of its job", "[import][et]") {
+  for (const char* const group : {R"(["5", "mesh_tp"])", "7788"}) {
+    INFO(group);
+    const auto got = samples::import_text(grouped(group, ", 1, 2, 2"));
+    REQUIRE(got);
+    CHECK(got->trace.header.world_size() == 4);
+    REQUIRE(got->trace.communicators.size() == 1);
+    CHECK(got->trace.communicators[0].id == "5");
+    CHECK(got->trace.communicators[0].description == "mesh_tp");
+    CHECK(got->trace.communicators[0].members == std::vector<RankId>{1, 3});
+    CHECK(got->findings.count("ranks-missing") == 3);
+  }
+  const auto everyone = samples::import_text(grouped(R"(["0", "default_pg"])", ", 0, 1, 4"));
+  REQUIRE(everyone);
+  CHECK(everyone->trace.communicators.at(0).members == std::vector<RankId>{0, 1, 2, 3});
+  // Groups that the job did not list: the ranks stand behind the call.
+  const auto unlisted = samples::import_text(grouped(R"(["8", ""])", ", 1, 2, 2"));
+  REQUIRE(unlisted);
+  CHECK(unlisted->trace.communicators.at(0).members == std::vector<RankId>{1, 3});
+  const auto hostile = samples::import_text(
+      grouped(R"(["8", ""])", ", 9223372036854775807, 9223372036854775807, 2"));
+  REQUIRE(hostile);
+  CHECK(hostile->trace.communicators.at(0).members.size() == 4);
+}
+
+TEST_CASE("collectives whose profile tells no group get that of the execution trace",
+          "[import][et]") {
+  const TempFolder folder;
+  folder.write("p.json", profile({kAllReduce}));
+  folder.write("et.json", grouped(R"(["5", "mesh_tp"])", ", 1, 2, 2"));
+  SilentReporter silent;
+  const auto got = import_files({folder.path()}, {}, silent);
+  REQUIRE(got);
+  const Call& call = got->trace.ranks.at(0).ops.calls.at(0);
+  CHECK(call.bytes_in == 64);
+  CHECK(got->trace.communicators.at(call.communicator).members == std::vector<RankId>{1, 3});
+  // What the profile tells stays.
+  folder.write(
+      "p.json",
+      samples::document(
+          R"js({"ph": "X", "cat": "kernel", "name": "ncclKernel_AllReduce_RING_LL_Sum_float(x)", "pid": 0, "tid": 4, "ts": 1, "dur": 9,
+          "args": {"device": 0, "stream": 4, "correlation": 3, "Process Group Name": "9", "Process Group Ranks": "[0, 1]"}})js",
+          1, 4));
+  const auto kept = import_files({folder.path()}, {}, silent);
+  REQUIRE(kept);
+  const Call& same = kept->trace.ranks.at(0).ops.calls.at(0);
+  CHECK(kept->trace.communicators.at(same.communicator).members == std::vector<RankId>{0, 1});
+}
+
 TEST_CASE("an execution trace whose schema stands far behind is known by its nodes",
           "[import][et]") {
   std::string text = kFlat;

@@ -222,6 +222,17 @@ TEST_CASE("oddities of timelines are said", "[import][horovod]") {
   CHECK(got.trace.ranks[0].ops.calls.size() == 1);
 }
 
+TEST_CASE("a mark of a rank far beyond all others makes no job of a million", "[import][horovod]") {
+  Timeline t = two_steps();
+  t.begin(1, "NEGOTIATE_ALLREDUCE", 5000);
+  t.ready(1, 900'000, 5001);
+  t.end(1, 5002);
+  const Imported got = imported(t.text());
+  CHECK(got.trace.ranks.size() == 2);
+  CHECK(got.trace.header.world_size() == 2);
+  CHECK(got.findings.count("rank-beyond-others") == 1);
+}
+
 TEST_CASE("shapes are multiplied without overflow", "[import][horovod]") {
   CHECK(horovod::elements_of("[]") == 1);
   CHECK(horovod::elements_of("[3, 4]") == 12);

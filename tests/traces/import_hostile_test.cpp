@@ -29,7 +29,8 @@ std::string corpus(const std::string& name) {
 }
 
 std::vector<std::string> documents() {
-  std::vector<std::string> out = {corpus("kineto/small.json"), corpus("pytorch_et/flat.json")};
+  std::vector<std::string> out = {corpus("kineto/small.json"), corpus("pytorch_et/flat.json"),
+                                  corpus("pytorch_et/groups.json")};
   pb::Synth options = synth::small_gpt();
   options.set_layers(1);
   options.set_micro_batches(1);

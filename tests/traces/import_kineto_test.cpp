@@ -263,6 +263,7 @@ TEST_CASE("element types are as wide as they are, with a name in NCCL or without
           "[import][kineto]") {
   for (const auto& [name, bytes] : {std::pair<const char*, int>{"Float8_e4m3fnuz", 1},
                                     {"Float8_e5m2", 1},
+                                    {"Float4_e2m1fn_x2", 1},
                                     {"c10::Half", 2},
                                     {"Short", 2},
                                     {"UInt16", 2},

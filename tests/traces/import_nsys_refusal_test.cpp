@@ -89,6 +89,22 @@ TEST_CASE("databases of another kind, views and empty exports are refused",
   CHECK(nothing.error().code == Code::kBadInput);
 }
 
+TEST_CASE("a database of nvprof is refused by its name", "[import][nsys][refusal]") {
+  const auto refused = import_text(
+      database(
+          "CREATE TABLE StringTable (_id_ INTEGER PRIMARY KEY AUTOINCREMENT, value TEXT UNIQUE);"
+          "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (_id_ INTEGER PRIMARY KEY, cbid INT, start INT,"
+          " end INT, processId INT, threadId INT, correlationId INT, returnValue INT);"
+          "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 17, 5, 9, 1, 1, 1, 0);"
+          "CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (_id_ INTEGER PRIMARY KEY, name "
+          "INT);"),
+      {}, "run.nvvp");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Code::kBadInput);
+  CHECK_THAT(refused.error().what, Catch::Contains("nvprof"));
+  CHECK_THAT(refused.error().fix, Catch::Contains("nsys profile"));
+}
+
 TEST_CASE("hostile values in an export are findings", "[import][nsys][refusal]") {
   const auto got = import_text(
       database(nsys_tables() +

@@ -118,6 +118,33 @@ TEST_CASE("hostile documents meet limits", "[import][refusal]") {
                 "64 MiB");
 }
 
+TEST_CASE("a few bytes that tell of millions of ranks meet limits", "[import][refusal]") {
+  const auto calls = [](int groups, const std::string& arguments) {
+    std::string out;
+    for (int i = 0; i < groups; ++i) {
+      const std::string at = std::to_string(i + 1);
+      out += i > 0 ? "," : "";
+      out +=
+          R"({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "pid": 0, "tid": 7, "ts": )" +
+          at + R"(0, "dur": 5, "args": {"device": 0, "stream": 7, "correlation": )" + at +
+          R"(, "Collective name": "allreduce", "Process Group Name": ")" + at + '"' + arguments +
+          "}}";
+    }
+    return out;
+  };
+  const std::string million =
+      R"(, "Group size": 1048576, "Global rank start": 0, "Global rank stride": 1)";
+  check_refused(import_text(document(calls(40, million), 0, 8)), Code::kLimit, "members together");
+  check_refused(import_text(document(calls(40, ""), 0, 1 << 20)), Code::kLimit, "members together");
+  check_refused(import_text(document(calls(1, ""), 0, 1 << 22)), Code::kLimit, "4194304 ranks");
+  CHECK(import_text(document(calls(1, ""), 0, 1 << 22), {.most_ranks = 1 << 22}));
+  CHECK(import_text(document(calls(10, million), 0, 8)));
+  const std::string far = "9223372036854775807";
+  CHECK(import_text(document(calls(1, R"(, "Group size": 3, "Global rank start": )" + far +
+                                          R"(, "Global rank stride": )" + far),
+                             0, 8)));
+}
+
 TEST_CASE("a name of ten megabytes is shortened", "[import][refusal]") {
   const auto got = import_text(document(kernel(0) + "," + kernel(1, std::string(10 << 20, 'n'))));
   REQUIRE(got);

@@ -15,6 +15,7 @@ namespace {
 
 constexpr Nanos kAgree = 20'000;
 constexpr Nanos kFarthestClock = Nanos{1} << 59;
+constexpr Nanos kSameRun = 60'000'000'000;  // hosts with NTP are milliseconds apart
 constexpr size_t kDriftPoints = 8;
 constexpr int kRefinements = 6;
 constexpr double kMostDrift = 1e-3;  // quartz is good for 1e-4
@@ -306,6 +307,12 @@ void shift(RankTrace& rank, const Line& line, Nanos middle) {
   rank.clock_offset += line.offset;
 }
 
+// Times count from 1970, rather than from when a machine or a recording began.
+bool is_date(const RankTrace& rank) {
+  constexpr Nanos kSince2001 = 1'000'000'000'000'000'000;
+  return rank.ops.size() > 0 && rank.ops.start.front() > kSince2001;
+}
+
 }  // namespace
 
 ClockFit align_clocks(Trace& trace, Findings& findings) {
@@ -343,6 +350,14 @@ ClockFit align_clocks(Trace& trace, Findings& findings) {
                      fmt::format("rank {}", trace.ranks[r].rank),
                      "its times are decades away from the others'; they stay as recorded");
         continue;
+      }
+      if (std::abs(line.offset) > kSameRun && is_date(trace.ranks[0]) && is_date(trace.ranks[r])) {
+        findings.add(
+            "clock-minutes-apart", Severity::kWarning,
+            fmt::format("rank {}: {}", trace.ranks[r].rank, format_duration(std::abs(line.offset))),
+            "clocks of the hosts of one job are seldom that far apart: the files may be of "
+            "different "
+            "runs; they are matched as if they were of one");
       }
       fit.offset[r] = line.offset;
       fit.drift[r] = line.drift;

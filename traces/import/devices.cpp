@@ -139,6 +139,7 @@ class Division {
       copy_entry(whole_.recorded_sequence, entry, out.recorded_sequence);
       copy_entry(whole_.launched, entry, out.launched);
       copy_entry(whole_.sized, entry, out.sized);
+      copy_entry(whole_.grouped, entry, out.grouped);
       copy_entry(whole_.message_only, entry, out.message_only);
     } else if (const Copy* copy = from.copy(op)) {
       to.add_copy(lane, name, start, duration, correlation, *copy);

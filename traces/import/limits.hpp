@@ -14,7 +14,9 @@ inline constexpr size_t kLongestName = 16 << 10;     // of an operation; the res
 inline constexpr size_t kMostLanes = 65'000;         // of one rank
 inline constexpr int64_t kMostRank = 1 << 24;        // ranks of a job
 inline constexpr Bytes kMostBytes = Bytes{1} << 50;  // of one call
-inline constexpr Nanos kLatest = Nanos{1} << 61;     // times from -73 to 73 years
+// Members of all communicators together. A few numbers in a file can tell of a million of them each.
+inline constexpr uint64_t kMostMembers = uint64_t{1} << 24;
+inline constexpr Nanos kLatest = Nanos{1} << 61;  // times from -73 to 73 years
 // Memory beside its output that the reader of a format may use whose parts can be told only at the end of a
 // file (Chakra's dependencies, TensorBoard's JSON). More is refused (kLimit).
 inline constexpr uint64_t kMostHeld = uint64_t{256} << 20;

@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "traces/import/limits.hpp"
 #include "traces/import/match_by_time.hpp"
 
 namespace rehearse::traces {
@@ -54,6 +55,30 @@ std::optional<size_t> place_of(const std::vector<uint32_t>& order, const std::ve
     if (fits) return first;
   }
   return std::nullopt;
+}
+
+const Communicator* group_named(const CallSizes& sizes, const std::string& name) {
+  const auto at = std::find_if(sizes.groups.begin(), sizes.groups.end(),
+                               [&](const Communicator& c) { return c.id == name; });
+  return name.empty() || at == sizes.groups.end() ? nullptr : &*at;
+}
+
+// Moves a call to the group that the execution trace tells; the peer is a place among its members.
+void regroup(Call& call, const Communicator& group, RankPart& part) {
+  const auto known = std::find_if(part.communicators.begin(), part.communicators.end(),
+                                  [&](const Communicator& c) { return c.id == group.id; });
+  const auto index = static_cast<uint32_t>(known - part.communicators.begin());
+  if (known == part.communicators.end()) part.communicators.push_back(group);
+  if (call.peer >= 0) {
+    const std::vector<RankId>& before = part.communicators[call.communicator].members;
+    const auto at = static_cast<size_t>(call.peer);
+    const auto peer = at < before.size() ? before[at] : static_cast<RankId>(call.peer);
+    const std::vector<RankId>& members = part.communicators[index].members;
+    const auto place = std::find(members.begin(), members.end(), peer);
+    call.peer = static_cast<int32_t>(members.empty() ? peer : place - members.begin());
+    if (!members.empty() && place == members.end()) call.peer = -1;
+  }
+  call.communicator = index;
 }
 
 bool is_p2p(const Call& c) { return is_point_to_point(c.collective); }
@@ -191,6 +216,12 @@ void join_sizes(const CallSizes& sizes, RankPart& part, Findings& findings) {
     call.bytes_out = row.bytes_out;
     if (row.dtype != DType::kUnknown) call.dtype = row.dtype;
     part.sized[order[i]] = true;
+    if (order[i] < part.grouped.size() && !part.grouped[order[i]]) {
+      if (const Communicator* const group = group_named(sizes, row.group)) {
+        regroup(call, *group, part);
+        part.grouped[order[i]] = true;
+      }
+    }
   }
 }
 
@@ -204,8 +235,11 @@ std::optional<RankPart> rank_of_sizes(const CallSizes& sizes, Strings& strings,
   for (size_t i = 0; i < sizes.rows.size(); ++i) {
     const CallSizes::Row& row = sizes.rows[i];
     const auto [group, added] = groups.emplace(row.group, static_cast<uint32_t>(groups.size()));
-    if (added)
-      part.communicators.push_back({row.group.empty() ? "default" : row.group, "", {}, ""});
+    if (added) {
+      const Communicator* const told = group_named(sizes, row.group);
+      part.communicators.push_back(told != nullptr ? *told : Communicator{"default", "", {}, ""});
+      part.places.push_back({row.group_size, -1});
+    }
     Call call;
     call.communicator = group->second;
     call.collective = row.collective;

@@ -125,9 +125,12 @@ void complete_members(std::span<RankPart* const> ranks, uint32_t world, Findings
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   Settled settled;
+  uint64_t held = 0;
   for (const auto& [size, id] : order) {
     const Known& known = table[id];
+    if (held + std::min(size, world) > kMostMembers) continue;  // the merge refuses what is beyond
     members[id] = members_of(id, known, world, settled, findings);
+    held += members[id].size();
     if (size == 0 || size >= world) continue;
     for (const RankId rank : known.users) settled[rank].push_back(members[id]);
   }

@@ -7,10 +7,12 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <unordered_set>
 #include <utility>
 
 #include "base/text.hpp"
 #include "traces/import/clock.hpp"
+#include "traces/import/limits.hpp"
 #include "traces/import/match.hpp"
 #include "traces/import/members.hpp"
 #include "traces/import/placed.hpp"
@@ -102,11 +104,17 @@ class Communicators {
     std::iota(everyone_.begin(), everyone_.end(), 0u);
   }
 
-  void adopt(Placed& placed) {
+  // Refused where communicators have more than kMostMembers members together.
+  Result<void> adopt(Placed& placed) {
     std::vector<uint32_t> global;
     for (Communicator& c : placed.part.communicators) {
       if (c.members.empty()) c.members = everyone_;
       global.push_back(index_of(c, placed.file));
+      if (held_ > kMostMembers) {
+        return fail(Code::kLimit,
+                    fmt::format("communicators of more than {} members together", kMostMembers),
+                    placed.file, "no job has this; the file is damaged or hostile");
+      }
     }
     std::vector<Call>& calls = placed.part.trace.ops.calls;
     if (global.empty() && !calls.empty()) {
@@ -121,6 +129,7 @@ class Communicators {
                     "whom these calls talk to is not known; the file may be damaged");
       call.peer = -1;
     }
+    return {};
   }
 
  private:
@@ -128,22 +137,26 @@ class Communicators {
     const auto known = index_.find({c.id, c.members});
     if (known != index_.end()) return known->second;
     Communicator fresh = c;
-    for (const uint32_t other : names_[c.id]) {
-      const auto& members = trace_.communicators[other].members;
-      const bool overlaps = std::any_of(members.begin(), members.end(), [&](RankId r) {
-        return std::find(c.members.begin(), c.members.end(), r) != c.members.end();
-      });
-      if (overlaps) {
+    std::vector<uint32_t>& namesakes = names_[c.id];
+    if (!namesakes.empty()) {
+      fresh.id = fmt::format("{}/{}", c.id, format_ranks(c.members));
+      const std::unordered_set<RankId> mine(c.members.begin(), c.members.end());
+      for (const uint32_t other : namesakes) {
+        const auto& members = trace_.communicators[other].members;
+        if (std::none_of(members.begin(), members.end(),
+                         [&](RankId r) { return mine.contains(r); })) {
+          continue;
+        }
         findings_.add(
             "communicator-contradiction", Severity::kWarning,
             fmt::format("{}: {} has {} ranks, elsewhere {}", file, c.id, c.members.size(),
                         members.size()),
             "the same name stands for different groups; the files may be of different jobs");
       }
-      fresh.id = fmt::format("{}/{}", c.id, format_ranks(c.members));
     }
     const auto index = static_cast<uint32_t>(trace_.communicators.size());
-    names_[c.id].push_back(index);
+    namesakes.push_back(index);
+    held_ += c.members.size();
     index_.emplace(std::pair(c.id, c.members), index);
     trace_.communicators.push_back(std::move(fresh));
     return index;
@@ -154,6 +167,7 @@ class Communicators {
   std::vector<RankId> everyone_;
   std::map<std::pair<std::string, std::vector<RankId>>, uint32_t> index_;
   std::map<std::string, std::vector<uint32_t>> names_;
+  uint64_t held_ = 0;  // members of all of them
 };
 
 void find_steps(Trace& trace, Findings& findings) {
@@ -292,6 +306,10 @@ Result<void> merge(std::vector<FilePart> parts, const ImportOptions& options, Im
     return a.part.trace.rank < b.part.trace.rank;
   });
   const uint32_t world = world_size_of(parts, placed, findings);
+  if (const uint64_t most = std::max<uint64_t>(options.most_ranks, kMostWorld); world > most) {
+    return fail(Code::kLimit, fmt::format("a job of {} ranks, more than {}", world, most),
+                parts.front().file, "where that is true, raise --limit ranks=N");
+  }
   std::vector<RankPart*> all;
   all.reserve(placed.size());
   for (Placed& p : placed) all.push_back(&p.part);
@@ -301,7 +319,7 @@ Result<void> merge(std::vector<FilePart> parts, const ImportOptions& options, Im
   Communicators communicators(trace, world, findings);
   std::vector<RankPart> ranks;
   for (Placed& p : placed) {
-    communicators.adopt(p);
+    if (auto adopted = communicators.adopt(p); !adopted) return adopted;
     if (p.part.cloned_from) {
       (*trace.header.mutable_cloned_from())[p.part.trace.rank] = *p.part.cloned_from;
     }

@@ -71,7 +71,7 @@ struct TypeWidth {
   int bytes;
 };
 // Types without a DType.
-constexpr std::array<TypeWidth, 17> kOtherTypes = {{{"short", 2},
+constexpr std::array<TypeWidth, 19> kOtherTypes = {{{"short", 2},
                                                     {"int16", 2},
                                                     {"int16t", 2},
                                                     {"uint16", 2},
@@ -87,7 +87,10 @@ constexpr std::array<TypeWidth, 17> kOtherTypes = {{{"short", 2},
                                                     {"qint8", 1},
                                                     {"quint8", 1},
                                                     {"qint32", 4},
-                                                    {"bits8", 1}}};
+                                                    {"bits8", 1},
+                                                    // two numbers in each byte
+                                                    {"float4e2m1fnx2", 1},
+                                                    {"bits4x2", 1}}};
 
 // Lower case letters and digits of the type's own name: "torch.float16", "c10::Half" and
 // "Tensor(float)" are "float16", "half" and "float".

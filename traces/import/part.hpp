@@ -54,6 +54,9 @@ struct RankPart {
   std::vector<Nanos> launched;
   // Bytes are recorded or were derived, per entry of trace.ops.calls; empty: all are recorded.
   std::vector<bool> sized;
+  // The file tells the communicator, per entry of trace.ops.calls; empty: of all. Where it does not, an
+  // execution trace of the same rank may.
+  std::vector<bool> grouped;
   // bytes_in and bytes_out both hold one rank's message as NCCL counts it, per entry of trace.ops.calls;
   // the merge makes buffers of it once the number of members is known. May be empty: none do.
   std::vector<bool> message_only;
@@ -73,6 +76,8 @@ struct CallSizes {
     uint32_t group_size = 0;  // 0: not recorded
   };
   std::vector<Row> rows;
+  // Process groups that the rows name. One without members is of all ranks, or nobody says of whom.
+  std::vector<Communicator> groups;
 };
 
 struct FilePart {

@@ -38,7 +38,13 @@ class Repeat {
 
   [[nodiscard]] uint32_t copies() const { return copies_; }
   [[nodiscard]] OpId size() const { return size_; }
+  [[nodiscard]] size_t lanes() const { return lanes_.size(); }
   [[nodiscard]] OpId lane_begin(size_t lane) const { return begin_[lane]; }
+  // Operations of the steps of one copy, and the first of them.
+  [[nodiscard]] OpId steps(size_t lane) const { return lanes_[lane].steps; }
+  [[nodiscard]] OpId steps_begin(size_t lane, uint32_t copy) const {
+    return begin_[lane] + lanes_[lane].before + copy * lanes_[lane].steps;
+  }
 
   [[nodiscard]] Place locate(OpId op) const {
     if (op - last_.first >= last_.length) last_ = stretch_of(op);
@@ -55,27 +61,30 @@ class Repeat {
     return begin_[l] + at + (copies_ - 1) * lane.steps;
   }
 
- private:
   // Operations in a row that stand for written ones in a row.
   struct Stretch {
     OpId first = 0, length = 0;
     OpId shift = 0;  // operation - source, modulo what an OpId counts
     uint32_t copy = 0;
+    uint32_t lane = 0;
+    bool repeated = false;  // it belongs to the steps
   };
-
   [[nodiscard]] Stretch stretch_of(OpId op) const {
     const size_t l = lane_of(begin_, op);
     const Lane& lane = lanes_[l];
     const OpId steps = begin_[l] + lane.before, after = steps + copies_ * lane.steps;
-    if (op < steps) return {begin_[l], lane.before, begin_[l] - lane.source, 0};
+    const auto of = static_cast<uint32_t>(l);
+    if (op < steps) return {begin_[l], lane.before, begin_[l] - lane.source, 0, of, false};
     if (op >= after) {
-      return {after, lane.after, after - lane.source - lane.before - lane.steps, copies_ - 1};
+      const OpId shift = after - lane.source - lane.before - lane.steps;
+      return {after, lane.after, shift, copies_ - 1, of, false};
     }
     const uint32_t copy = (op - steps) / lane.steps;
     const OpId first = steps + copy * lane.steps;
-    return {first, lane.steps, first - lane.source - lane.before, copy};
+    return {first, lane.steps, first - lane.source - lane.before, copy, of, true};
   }
 
+ private:
   static size_t lane_of(const std::vector<OpId>& begin, OpId op) {
     return static_cast<size_t>(std::upper_bound(begin.begin(), begin.end(), op) - begin.begin() -
                                1);

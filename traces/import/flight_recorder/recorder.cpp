@@ -230,7 +230,9 @@ bool Converter::add_entry(const Value& in, pb::FlightEntry& out) {
   const size_t colon = name.find(':') == std::string::npos ? 0 : name.find(':') + 1;
   out.set_collective(
       collective_name(std::string_view(name).substr(colon, name.find(' ', colon) - colon)));
-  out.set_created_ns(number("time_created_ns", 0));
+  // PyTorch 2.2 counted microseconds.
+  const int64_t us = std::clamp<int64_t>(number("time_created_us", 0), 0, INT64_MAX / 1000);
+  out.set_created_ns(number("time_created_ns", us * 1000));
   if (const auto at = integer(field(in, "time_discovered_started_ns"))) out.set_started_ns(*at);
   if (const auto at = integer(field(in, "time_discovered_completed_ns"))) out.set_completed_ns(*at);
   if (const Value* d = field(in, "duration_ms"); d != nullptr) {

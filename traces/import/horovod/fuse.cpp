@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "traces/import/names.hpp"
@@ -14,6 +15,8 @@ namespace {
 constexpr Nanos kTogether = 50'000;
 // Operations that all ranks together may get; beyond, only rank 0 does.
 constexpr uint64_t kMostOperations = 100'000'000;
+constexpr uint64_t kFewRanks = 1024;
+constexpr uint64_t kMostPerMarked = 16;  // ranks of the job per rank that was ever ready
 
 bool near(Nanos a, Nanos b) { return a > b ? a - b <= kTogether : b - a <= kTogether; }
 
@@ -93,6 +96,22 @@ Nanos usable_epoch(Timeline& timeline, const std::string& file, Findings& findin
   return 0;
 }
 
+using Ticks = std::map<RankId, std::vector<const Timeline::Tick*>>;
+
+// Nearly every rank is marked at some time: a number far beyond all others is damage, not a job that has as many.
+void leave_out_strays(Ticks& ticks, const std::string& file, Findings& findings) {
+  while (!ticks.empty()) {
+    const auto far = std::prev(ticks.end());
+    const uint64_t ranks = uint64_t{far->first} + 1;
+    if (ranks <= std::max(kFewRanks, kMostPerMarked * ticks.size())) return;
+    findings.add("rank-beyond-others", Severity::kDataLoss,
+                 fmt::format("{}: rank {}", file, far->first),
+                 "marks of ranks far beyond all others are left out; the file may be damaged",
+                 far->second.size());
+    ticks.erase(far);
+  }
+}
+
 }  // namespace
 
 std::vector<FusedCall> fuse(std::vector<TensorCall> calls) {
@@ -117,12 +136,10 @@ std::vector<FusedCall> fuse(std::vector<TensorCall> calls) {
 
 std::vector<RankPart> ranks_of(Timeline& timeline, const std::string& file, ReadContext& context) {
   const std::vector<FusedCall> calls = fuse(std::move(timeline.calls()));
-  RankId last = 0;
-  std::map<RankId, std::vector<const Timeline::Tick*>> ticks;
-  for (const Timeline::Tick& t : timeline.ticks()) {
-    last = std::max(last, t.ready.rank);
-    ticks[t.ready.rank].push_back(&t);
-  }
+  Ticks ticks;
+  for (const Timeline::Tick& t : timeline.ticks()) ticks[t.ready.rank].push_back(&t);
+  leave_out_strays(ticks, file, context.findings);
+  const RankId last = ticks.empty() ? 0 : ticks.rbegin()->first;
   const uint64_t ranks = uint64_t{last} + 1;
   const bool all = !calls.empty() && calls.size() * ranks <= kMostOperations;
   if (!calls.empty() && !all) {

@@ -211,6 +211,10 @@ class Records {
                            : "it is no JSON; was the file cut or written by two processes?");
       return;
     }
+    if (!text_of(document["coll_perf"], "coll_algo").empty()) {
+      findings_.add("inspector-choices-unused", Severity::kInfo, where,
+                    "algorithm and protocol of each call, which v4.2 tells, are not kept");
+    }
     const Object metadata = document["metadata"];
     const std::pair key(text_of(header, "id"), whole(header, "rank").value_or(-1));
     auto [it, fresh] = columns_.try_emplace(key, header, metadata);

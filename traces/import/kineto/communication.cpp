@@ -7,13 +7,14 @@
 #include <map>
 
 #include "traces/import/kineto/decimal.hpp"
+#include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
 
 namespace rehearse::traces::kineto {
 namespace {
 
-constexpr size_t kLookBack = 16;  // spans that may have begun since the one that encloses
-constexpr int64_t kMostMembers = 1 << 20;
+constexpr size_t kLookBack = 16;         // spans that may have begun since the one that encloses
+constexpr int64_t kMostOfOne = 1 << 20;  // members of one communicator
 constexpr size_t kMostCollected = 8192;  // sends and receives of one group
 
 // "[0, 1, 2]" whole, or nothing ("[0, 1, ...]" is cut by the profiler at 30 entries).
@@ -24,7 +25,7 @@ std::vector<RankId> parse_ranks(std::string_view text) {
   while (!text.empty()) {
     const size_t comma = std::min(text.find(','), text.size());
     const auto rank = parse_integer(text.substr(0, comma));
-    if (!rank || *rank < 0 || *rank > kMostMembers) return {};
+    if (!rank || *rank < 0 || *rank > kMostOfOne) return {};
     ranks.push_back(static_cast<RankId>(*rank));
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
@@ -36,8 +37,9 @@ std::vector<RankId> members_of(const CallFacts& f) {
   if (!ranks.empty() && (f.group_size <= 0 || std::cmp_equal(ranks.size(), f.group_size)))
     return ranks;
   ranks.clear();
-  if (f.group_size > 0 && f.group_size <= kMostMembers && f.rank_start >= 0 && f.rank_stride > 0 &&
-      f.rank_start + (f.group_size - 1) * f.rank_stride <= kMostMembers) {
+  if (f.group_size > 0 && f.group_size <= kMostOfOne && f.rank_start >= 0 &&
+      f.rank_start <= kMostOfOne && f.rank_stride > 0 && f.rank_stride <= kMostOfOne &&
+      f.rank_start + (f.group_size - 1) * f.rank_stride <= kMostOfOne) {
     for (int64_t i = 0; i < f.group_size; ++i) {
       ranks.push_back(static_cast<RankId>(f.rank_start + i * f.rank_stride));
     }
@@ -89,10 +91,12 @@ class Groups {
       for (const RankId r : members) key += " " + std::to_string(r);
     }
     const auto [found, added] = by_name_.emplace(key, static_cast<uint32_t>(table_.size()));
-    if (added) {
-      table_.push_back({name.empty() ? "ranks" + key : name, description, members, backend_});
-    } else if (table_[found->second].members.empty()) {
-      table_[found->second].members = members;
+    if (added) table_.push_back({name.empty() ? "ranks" + key : name, description, {}, backend_});
+    Communicator& group = table_[found->second];
+    // Beyond the limit they are everybody, of whom the merge has a limit too.
+    if (group.members.empty() && held_ + members.size() <= kMostMembers) {
+      held_ += members.size();
+      group.members = members;
     }
     return found->second;
   }
@@ -101,6 +105,7 @@ class Groups {
   std::string backend_;
   std::map<std::string, uint32_t> by_name_;
   std::optional<uint32_t> default_;
+  uint64_t held_ = 0;  // members that calls told of
 };
 
 // What the other buffer holds when only one is recorded.
@@ -129,7 +134,7 @@ int32_t peer_of(const CallFacts& f, Collective c, const Communicator& group) {
       c == Collective::kScatter) {
     rank = f.root >= 0 ? f.root : -1;
   }
-  if (rank < 0 || rank > kMostMembers) return -1;
+  if (rank < 0 || rank > kMostOfOne) return -1;
   if (group.members.empty()) return static_cast<int32_t>(rank);
   const auto at = std::find(group.members.begin(), group.members.end(), static_cast<RankId>(rank));
   return at == group.members.end() ? -1 : static_cast<int32_t>(at - group.members.begin());
@@ -274,6 +279,7 @@ void Communication::attach(RankPart& part, const Metadata& metadata,
   part.launched.assign(ops.calls.size(), 0);
   part.recorded_sequence.assign(ops.calls.size(), -1);
   part.sized.assign(ops.calls.size(), false);
+  part.grouped.assign(ops.calls.size(), false);
   const auto launch_of = [&](const Kernel& k) {
     const auto found = launches.find(ops.correlation[k.op]);
     return found == launches.end() ? nullptr : &found->second;
@@ -292,7 +298,7 @@ void Communication::attach(RankPart& part, const Metadata& metadata,
                    "the bytes of these collectives are not known");
     }
     int64_t ranks = static_cast<int64_t>(group.members.size());
-    if (ranks == 0 && facts.group_size > 0 && facts.group_size <= kMostMembers) {
+    if (ranks == 0 && facts.group_size > 0 && facts.group_size <= kMostOfOne) {
       // Who they are nobody says, but the job has as many ranks.
       part.places.resize(part.communicators.size());
       uint32_t& size = part.places[call.communicator].size;
@@ -304,6 +310,7 @@ void Communication::attach(RankPart& part, const Metadata& metadata,
     const Bytes out = bytes_of(facts.elements_out, facts.element_bytes);
     derive_sizes(call, in, out, ranks);
     part.sized[index] = in >= 0 || out >= 0;
+    part.grouped[index] = !facts.group.empty() || !facts.ranks.empty() || facts.rank_stride > 0;
   };
   for (Kernel& k : kernels_) complete(k, launch_of(k), by_external);
   uint64_t group_number = 0;
@@ -329,6 +336,7 @@ void Communication::attach(RankPart& part, const Metadata& metadata,
             part.launched.push_back(launched);
             part.recorded_sequence.push_back(-1);
             part.sized.push_back(false);
+            part.grouped.push_back(false);
           }
           messages[i].complete(k.facts);
           fill(index, std::move(messages[i]), name);

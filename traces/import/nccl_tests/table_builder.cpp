@@ -128,6 +128,15 @@ std::optional<pb::MeasuredDevice> device_in(std::string_view text) {
   return out;
 }
 
+// A line of the header that lost its "#", as pages that take it for a heading make them.
+bool is_bare_header(std::string_view text) {
+  if (text.starts_with("nThread ")) return text.find(" nGpus ") != std::string_view::npos;
+  if (text.starts_with("Rank ")) return device_in(text).has_value();
+  if (text.starts_with("size ")) return text.find(" algbw ") != std::string_view::npos;
+  return text.starts_with("nccl-tests version ") || text.starts_with("rccl-tests version ") ||
+         text.starts_with("Collective test starting:") || text.starts_with("Avg bus bandwidth ");
+}
+
 int32_t setting(std::string_view text, std::string_view key, int32_t otherwise) {
   Scan scan(text);
   if (!scan.after(key)) return otherwise;
@@ -290,7 +299,7 @@ TableBuilder::Said TableBuilder::add(std::string_view line_text, uint64_t line) 
   const auto column_of = [&](std::string_view part) {
     return static_cast<size_t>(part.data() - clean.data());
   };
-  if (text.front() == '#') return comment(text, column_of(text), line);
+  if (text.front() == '#' || is_bare_header(text)) return comment(text, column_of(text), line);
   if (const size_t at = comment_behind(text); at != std::string_view::npos) {
     const std::string_view behind = text.substr(at);
     Said said = comment(behind, column_of(behind), line);

@@ -191,6 +191,13 @@ Result<FilePart> Reader::finish() {
   return part;
 }
 
+// nvprof and the Visual Profiler name their tables like CUPTI too, but number strings and say who did a call otherwise.
+bool is_of_nvprof(const Database& database) {
+  return database.has("StringTable", "_id_") &&
+         (database.has("CUPTI_ACTIVITY_KIND_RUNTIME", "cbid") ||
+          database.has("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"));
+}
+
 }  // namespace
 
 bool sniff(std::string_view head) {
@@ -200,6 +207,13 @@ bool sniff(std::string_view head) {
 
 Result<FilePart> read(Source& source, ReadContext& context) {
   RH_TRY(Database database, Database::open(source, context));
+  if (is_of_nvprof(database)) {
+    return fail(
+        Code::kBadInput, "a database of nvprof or the Visual Profiler, not of Nsight Systems",
+        source.name(),
+        "nvprof ended with the GPUs of 2017 and is not read; record again with nsys profile "
+        "--trace=cuda,nvtx and nsys export --type sqlite, or with torch.profiler");
+  }
   if (!has_operations(database) && !database.has("EXPORT_META_DATA") &&
       !database.has("META_DATA_EXPORT")) {
     return fail(Code::kBadInput,

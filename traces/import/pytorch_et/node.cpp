@@ -54,12 +54,12 @@ std::string group_name(const dom::element& value) {
   if (value.is_array() && value.at(0).get_string().get(text) == simdjson::SUCCESS)
     return std::string(text);
   if (value.get_string().get(text) == simdjson::SUCCESS) return std::string(text);
-  return {};  // a pointer of the recorded process says nothing to others
+  return {};  // a pointer of the recorded process: see CommNode::backend
 }
 
 struct Attributes {
   std::string_view collective, dtype, group;
-  int64_t in = -1, out = -1, size = -1;
+  int64_t in = -1, out = -1, size = -1, first = -1, stride = -1;
 };
 
 Attributes attributes_of(const dom::element& node) {
@@ -78,6 +78,8 @@ Attributes attributes_of(const dom::element& node) {
     if (is_number && name == "in_msg_nelems") out.in = number;
     if (is_number && name == "out_msg_nelems") out.out = number;
     if (is_number && name == "pg_size") out.size = number;
+    if (is_number && name == "global_rank_start") out.first = number;
+    if (is_number && name == "global_rank_stride") out.stride = number;
   }
   return out;
 }
@@ -92,10 +94,50 @@ void apply(const Attributes& a, CallSizes::Row& row) {
   if (a.size > 0 && a.size < (1 << 24)) row.group_size = static_cast<uint32_t>(a.size);
 }
 
+// What follows the splits: the size of the group, since 1.0.3 with the first rank and the stride before it.
+void ranks_behind(const dom::array& inputs, size_t name_at, CommNode& out, CallSizes::Row& row) {
+  const auto number = [&](size_t at) {
+    int64_t value = -1;
+    return at < inputs.size() && inputs.at(at).get_int64().get(value) == simdjson::SUCCESS ? value
+                                                                                           : -1;
+  };
+  const size_t at = name_at + 3;
+  const bool whole = inputs.size() > at + 2;
+  const int64_t size = number(whole ? at + 2 : at);
+  if (size > 0 && size < kMostRank) row.group_size = static_cast<uint32_t>(size);
+  if (!whole) return;
+  out.first = number(at);
+  out.stride = number(at + 1);
+}
+
+GroupNode group_of(const dom::element& in) {
+  GroupNode out;
+  std::string_view text;
+  if (in["pg_name"].get_string().get(text) == simdjson::SUCCESS) out.group.id = text;
+  if (in["pg_desc"].get_string().get(text) == simdjson::SUCCESS) out.group.description = text;
+  if (in["backend_config"].get_string().get(text) == simdjson::SUCCESS) out.group.backend = text;
+  int64_t number = 0;
+  if (in["backend_id"].get_int64().get(number) == simdjson::SUCCESS) out.backend = number;
+  if (in["group_size"].get_int64().get(number) == simdjson::SUCCESS && number > 0 &&
+      number < kMostRank) {
+    out.size = static_cast<uint32_t>(number);
+  }
+  dom::array ranks;
+  if (in["ranks"].get_array().get(ranks) != simdjson::SUCCESS) return out;
+  for (const dom::element rank : ranks) {
+    if (rank.get_int64().get(number) != simdjson::SUCCESS || number < 0 || number >= kMostRank) {
+      out.group.members.clear();
+      break;
+    }
+    out.group.members.push_back(static_cast<RankId>(number));
+  }
+  return out;
+}
+
 }  // namespace
 
 struct NodeParser::Impl {
-  dom::parser parser;
+  dom::parser parser, inner;
 };
 
 NodeParser::NodeParser() : impl_(std::make_unique<Impl>()) {}
@@ -143,9 +185,38 @@ std::optional<CommNode> NodeParser::parse(const Element& element) {
   if (values_of(node, "outputs").get(outputs) == simdjson::SUCCESS) {
     for (const dom::element value : outputs) row.bytes_out += tensor_bytes(value, 0);
   }
-  if (name_at && *name_at >= 2) row.group = group_name(inputs.at(*name_at - 2).value_unsafe());
+  if (name_at && *name_at >= 2) {
+    const dom::element group = inputs.at(*name_at - 2).value_unsafe();
+    row.group = group_name(group);
+    if (group.get_int64().get(out.backend) != simdjson::SUCCESS) out.backend = 0;
+    ranks_behind(inputs, *name_at, out, row);
+  }
   apply(attributes, row);
+  if (attributes.first >= 0 && attributes.stride > 0) {
+    out.first = attributes.first;
+    out.stride = attributes.stride;
+  }
   out.row = std::move(row);
+  return out;
+}
+
+std::optional<std::vector<GroupNode>> NodeParser::groups(const Element& element) {
+  dom::element node, listed;
+  dom::array values, groups;
+  std::string_view name, text;
+  if (parse_json(impl_->parser, element, node) != simdjson::SUCCESS ||
+      node["name"].get_string().get(name) != simdjson::SUCCESS ||
+      name.find(kGroupsNode) == std::string_view::npos ||
+      values_of(node, "inputs").get(values) != simdjson::SUCCESS ||
+      values.at(0).get_string().get(text) != simdjson::SUCCESS ||
+      parse_json(impl_->inner, text, listed) != simdjson::SUCCESS ||
+      listed.get_array().get(groups) != simdjson::SUCCESS) {
+    return std::nullopt;
+  }
+  std::vector<GroupNode> out;
+  for (const dom::element group : groups) {
+    if (group.is_object()) out.push_back(group_of(group));
+  }
   return out;
 }
 

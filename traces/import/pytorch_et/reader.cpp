@@ -2,13 +2,53 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 #include "traces/import/json_stream.hpp"
+#include "traces/import/limits.hpp"
 #include "traces/import/pytorch_et/node.hpp"
 #include "traces/import/pytorch_et/pytorch_et.hpp"
 #include "traces/import/rank_of_name.hpp"
 
 namespace rehearse::traces::pytorch_et {
+namespace {
+
+// Groups that the calls name: as the job listed them, else by the ranks that the calls tell.
+void name_groups(std::vector<CommNode>& nodes, const std::vector<GroupNode>& listed,
+                 CallSizes& sizes) {
+  std::map<std::string, size_t> index;
+  uint64_t held = 0;
+  for (const GroupNode& g : listed) {
+    if (index.emplace(g.group.id, sizes.groups.size()).second) sizes.groups.push_back(g.group);
+  }
+  for (CommNode& node : nodes) {
+    if (!node.row) continue;
+    CallSizes::Row& row = *node.row;
+    if (row.group.empty() && node.backend != 0) {
+      const auto known = std::find_if(listed.begin(), listed.end(), [&](const GroupNode& g) {
+        return g.backend == node.backend;
+      });
+      if (known != listed.end()) row.group = known->group.id;
+    }
+    if (row.group.empty()) continue;
+    const auto [at, added] = index.emplace(row.group, sizes.groups.size());
+    if (!added) continue;
+    Communicator group{row.group, "", {}, ""};
+    const int64_t size = row.group_size;
+    if (node.first >= 0 && node.stride > 0 && size > 0 && node.first < kMostRank &&
+        node.stride < kMostRank && node.first + (size - 1) * node.stride < kMostRank &&
+        held + row.group_size <= kMostMembers) {
+      held += row.group_size;
+      for (int64_t i = 0; i < size; ++i) {
+        group.members.push_back(static_cast<RankId>(node.first + i * node.stride));
+      }
+    }
+    sizes.groups.push_back(std::move(group));
+  }
+}
+
+}  // namespace
 
 bool sniff(std::string_view head) {
   const size_t first = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
@@ -23,6 +63,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   JsonStream stream(source, "nodes", {});
   NodeParser parser;
   std::vector<CommNode> nodes;
+  std::vector<GroupNode> groups;
   Element element;
   for (;;) {
     RH_TRY(const JsonStream::Next got, stream.next(element));
@@ -36,6 +77,12 @@ Result<FilePart> read(Source& source, ReadContext& context) {
       }
       context.findings.add("file-cut", Severity::kDataLoss, stream.where(stream.offset()), what);
       break;
+    }
+    if (element.text.find(kGroupsNode) != std::string_view::npos) {
+      if (auto listed = parser.groups(element)) {
+        std::move(listed->begin(), listed->end(), std::back_inserter(groups));
+        continue;
+      }
     }
     if (element.text.find("record_param_comms") == std::string_view::npos) continue;
     auto node = parser.parse(element);
@@ -59,6 +106,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
                    [](const CommNode& a, const CommNode& b) { return a.id < b.id; });
   CallSizes sizes;
   sizes.file = source.name();
+  name_groups(nodes, groups, sizes);
   for (CommNode& node : nodes) {
     if (node.rank) {
       if (sizes.rank && *sizes.rank != *node.rank) {
@@ -73,6 +121,9 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   if (!sizes.rank) sizes.rank = rank_of_name(source.name());
   FilePart part;
   part.framework = "pytorch";
+  for (const GroupNode& g : groups) {
+    if (g.group.members.empty() && g.size > 0) part.world_size = g.size;
+  }
   part.sizes.push_back(std::move(sizes));
   return part;
 }
