@@ -52,6 +52,9 @@ class Building {
       if (!each.gpu && seen.nic_kind == pb::NIC_KIND_UNSPECIFIED)
         seen.nic_kind = kind_of(each.name);
     }
+    const bool coherent = std::any_of(devices_.begin(), devices_.end(),
+                                      [](const SmiDevice& each) { return each.coherent; });
+    if (coherent) seen.cpu_vendor = "arm";
     std::string sheet = settings.gpu;
     if (!sheet.empty()) {
       if (machines.gpu(sheet) == nullptr) return unknown_sheet(sheet);
@@ -60,12 +63,16 @@ class Building {
       const uint32_t total = switched_ ? most_ : sum_;
       // Eight links through switches are those of the H800; a V100 has six.
       const bool reduced = switched_ && total == 8;
-      seen.compute_capability = total >= 18 || reduced ? 90
-                                : total >= 12          ? 80
-                                : total >= 5           ? 70
-                                                       : 86;
-      assume(fmt::format("compute capability {} by {} NVLinks per GPU: the table names no GPU",
-                         seen.compute_capability, total));
+      // Memory that is a NUMA domain is Grace's way: Blackwell where switches join the GPUs, Hopper where they are joined
+      // directly.
+      seen.compute_capability = coherent && switched_    ? 100
+                                : total >= 18 || reduced ? 90
+                                : total >= 12            ? 80
+                                : total >= 5             ? 70
+                                                         : 86;
+      assume(fmt::format("compute capability {} by {} NVLinks per GPU{}: the table names no GPU",
+                         seen.compute_capability, total,
+                         coherent ? " whose memory the processor shares" : ""));
     }
     RH_TRY(const Match match, best_match(machines, seen));
     if (sheet.empty()) {

@@ -86,7 +86,8 @@ int score(const Seen& seen, const pb::Node& node) {
   agree(seen.pcie_generation > 0, seen.pcie_generation == gpu.pcie().generation(), 3);
   const bool pairs = !node.nvlinks().empty();
   const bool switched = node.nvswitch().count() > 0;
-  if (seen.nvlink) agree(true, *seen.nvlink == (pairs || switched), 15);
+  // How many devices a machine has is chosen, how its GPUs are joined is what they are.
+  if (seen.nvlink) agree(true, *seen.nvlink == (pairs || switched), 30);
   if (seen.nvswitch) agree(true, *seen.nvswitch == switched, 15);
   return points;
 }

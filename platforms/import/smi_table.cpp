@@ -116,6 +116,7 @@ class Table {
     }
     has_affinity_ = line.find("CPU Affinity") != std::string::npos;
     has_numa_ = line.find("NUMA Affinity") != std::string::npos;
+    has_memory_numa_ = line.find("GPU NUMA ID") != std::string::npos;
     if (columns_.size() > kMaxColumns) columns_.clear();
   }
 
@@ -157,6 +158,14 @@ class Table {
     return numa < -1 || numa > 63 ? -1 : numa;
   }
 
+  // Behind the NUMA domain of its processors: that of its own memory, or N/A.
+  [[nodiscard]] bool is_coherent(std::string_view rest) const {
+    const std::vector<Word> words = words_in(std::string(rest));
+    if (!has_memory_numa_ || words.size() < 3) return false;
+    const std::string& id = words.back().text;
+    return id.find_first_not_of("0123456789") == std::string::npos;
+  }
+
   Result<void> body(const std::string& line, size_t number) {
     const std::vector<Word> words = words_in(line);
     if (!words.empty() && devices_.size() < columns_.size() &&
@@ -175,7 +184,9 @@ class Table {
         device.row.push_back(read);
       }
       const Word& last = words[columns_.size()];
-      device.numa = numa_of(std::string_view(line).substr(last.column + last.text.size()));
+      const std::string_view rest = std::string_view(line).substr(last.column + last.text.size());
+      device.numa = numa_of(rest);
+      device.coherent = device.gpu && is_coherent(rest);
       devices_.push_back(std::move(device));
       return {};
     }
@@ -189,7 +200,7 @@ class Table {
 
   const ImportText& file_;
   std::vector<std::string> columns_;
-  bool has_affinity_ = false, has_numa_ = false;
+  bool has_affinity_ = false, has_numa_ = false, has_memory_numa_ = false;
   std::vector<SmiDevice> devices_;
   std::map<std::string, std::string> legend_;
 };

@@ -24,6 +24,8 @@ struct SmiDevice {
   std::string name;
   bool gpu = false;
   int numa = -1;
+  bool coherent =
+      false;  // a GPU whose memory is a NUMA domain of the host: joined to its processor by C2C
   std::vector<SmiCell> row;
   std::string place;
 };

@@ -81,6 +81,39 @@ TEST_CASE("eight links through switches are no V100", "[platforms][import]") {
   CHECK(whole(*imported).nodes(0).gpus(0).compute_capability() == 90);
 }
 
+TEST_CASE("GPUs without NVLink are no GPUs that NVLink joins", "[platforms][import]") {
+  // As many GPUs and adapters as a node of GH200 has.
+  const auto imported = import(
+      "\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tNIC2\tNIC3\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+      "GPU0\t X \tNODE\tSYS\tSYS\tNODE\tNODE\tSYS\tSYS\t0-15\t0\t\tN/A\n"
+      "GPU1\tNODE\t X \tSYS\tSYS\tNODE\tNODE\tSYS\tSYS\t0-15\t0\t\tN/A\n"
+      "GPU2\tSYS\tSYS\t X \tNODE\tSYS\tSYS\tNODE\tNODE\t16-31\t1\t\tN/A\n"
+      "GPU3\tSYS\tSYS\tNODE\t X \tSYS\tSYS\tNODE\tNODE\t16-31\t1\t\tN/A\n"
+      "NIC0\tNODE\tNODE\tSYS\tSYS\t X \tPIX\tSYS\tSYS\n"
+      "NIC1\tNODE\tNODE\tSYS\tSYS\tPIX\t X \tSYS\tSYS\n"
+      "NIC2\tSYS\tSYS\tNODE\tNODE\tSYS\tSYS\t X \tPIX\n"
+      "NIC3\tSYS\tSYS\tNODE\tNODE\tSYS\tSYS\tPIX\t X \n");
+  REQUIRE(imported);
+  const pb::Platform platform = whole(*imported);
+  CHECK_FALSE(platform.nodes(0).gpus(0).has_nvlink());
+  CHECK(platform.nodes(0).numa(0).arch() == "x86");
+}
+
+TEST_CASE("a GPU whose memory is a NUMA domain is joined to Grace", "[platforms][import]") {
+  const std::string head = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n";
+  const auto grace = import(head +
+                            "GPU0\t X \tNV18\t0-71\t0,2-9\t\t2\n"
+                            "GPU1\tNV18\t X \t0-71\t0,2-9\t\t10\n");
+  REQUIRE(grace);
+  CHECK(whole(*grace).nodes(0).gpus(0).c2c() > 0);
+  CHECK(whole(*grace).nodes(0).numa(0).arch() == "arm");
+  const auto other = import(head +
+                            "GPU0\t X \tNV18\t0-71\t0\t\tN/A\n"
+                            "GPU1\tNV18\t X \t0-71\t0\t\tN/A\n");
+  REQUIRE(other);
+  CHECK(whole(*other).nodes(0).gpus(0).c2c() == 0);
+}
+
 TEST_CASE("a table with a strange cell is refused with line and column", "[platforms][import]") {
   std::string text = corpus("nvidia_smi/two-gpus.txt").text;
   text.replace(text.find("PXB"), 3, "QQQ");
