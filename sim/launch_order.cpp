@@ -16,11 +16,6 @@
 namespace rehearse::sim {
 namespace {
 
-traces::LaneId lane_of(const traces::RankProgram& rank, traces::OpId op) {
-  const auto after = std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), op);
-  return static_cast<traces::LaneId>(after - rank.lane_begin.begin() - 1);
-}
-
 // Threads that put its calls on streams.
 size_t launching_threads(const traces::RankProgram& rank) {
   std::set<traces::LaneId> threads;

@@ -3,10 +3,15 @@
 
 #include <algorithm>
 
+#include "sim/horovod/autotune.hpp"
+#include "sim/horovod/streams.hpp"
+#include "sim/horovod/two_levels.hpp"
+#include "sim/host/affinity.hpp"
 #include "sim/kernels_alone.hpp"
 #include "sim/launch_order.hpp"
 #include "sim/prepared.hpp"
 #include "sim/scenario/alone.hpp"
+#include "sim/scenario/environment.hpp"
 #include "sim/scenario/grow.hpp"
 #include "sim/scenario/transform.hpp"
 
@@ -33,9 +38,29 @@ void apply_gpu_speeds(const Scenario& scenario, traces::Program& program) {
   }
 }
 
+// Does a rank ask Horovod to run its collectives otherwise than they were recorded?
+bool asks_horovod(const pb::Launch& launch) {
+  if (launch.framework() != pb::HOROVOD) return false;
+  const auto asks = [&](const pb::RankLaunch& rank) {
+    const HorovodSettings s = horovod_settings(environment_of(launch, rank));
+    return s.hierarchical_allreduce || s.hierarchical_allgather || s.torus_allreduce ||
+           s.streams > 1 || s.autotune;
+  };
+  return std::ranges::any_of(launch.ranks(), asks);
+}
+
+Result<void> run_as_horovod(const Scenario& scenario, traces::Program& program,
+                            std::vector<bool>& grew) {
+  if (!asks_horovod(scenario.document.launch())) return {};
+  if (auto tuned = autotune(scenario, program); !tuned) return tuned;
+  if (auto spread = on_several_streams(scenario, program, grew); !spread) return spread;
+  return in_two_levels(scenario, program, grew);
+}
+
 bool is_changed(const Scenario& scenario) {
   return !scenario.transforms.empty() || scenario.alone || scenario.replicas > 1 ||
-         orders_launches(scenario.document.launch()) ||
+         orders_launches(scenario.document.launch()) || asks_horovod(scenario.document.launch()) ||
+         binds_processes(scenario.document.launch()) ||
          std::ranges::any_of(scenario.document.launch().ranks(), [&](const auto& rank) {
            return speed_of(scenario.document, rank) != 1;
          });
@@ -55,6 +80,9 @@ Result<RunProgram> program_of_run(const Scenario& scenario) {
     if (auto done = transform(program, patch); !done)
       return tl::unexpected(std::move(done).error());
   }
+  if (auto bound = bind_processes(scenario.document, program); !bound) {
+    return tl::unexpected(std::move(bound).error());
+  }
   if (auto ordered = order_launches(scenario, program); !ordered) {
     return tl::unexpected(std::move(ordered).error());
   }
@@ -65,6 +93,9 @@ Result<RunProgram> program_of_run(const Scenario& scenario) {
     separate_ranks(program);
   }
   RH_TRY(std::vector<bool> grew, grow_communicators(scenario, program));
+  if (auto run = run_as_horovod(scenario, program, grew); !run) {
+    return tl::unexpected(std::move(run).error());
+  }
   return RunProgram{std::make_shared<const traces::Program>(std::move(program)), std::move(grew)};
 }
 

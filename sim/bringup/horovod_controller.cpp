@@ -105,37 +105,6 @@ void connect_mesh(Job& job, const Mesh& mesh) {
   }
 }
 
-// Open MPI takes every interface that it may; one that leads nowhere is tried and waited for.
-std::optional<ChosenInterface> mpi_interface(const Job& job, const Process& process) {
-  const std::string include = process.variable("OMPI_MCA_btl_tcp_if_include");
-  const std::string exclude = process.variable("OMPI_MCA_btl_tcp_if_exclude");
-  std::optional<ChosenInterface> fallback;
-  for (const uint32_t i : job.network.visible(process.node)) {
-    const pb::Interface& face = job.node(process.node).interfaces(static_cast<int>(i));
-    if (face.addresses().empty()) continue;
-    const auto own = parse_network(face.addresses(0));
-    if (!own) continue;
-    const auto named = [&](const std::string& list) {
-      const std::vector<std::string> parts = split(list, ',');
-      return std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
-        const auto network = parse_network(part);
-        return part == face.name() || (network && network->contains(own->ip));
-      });
-    };
-    const ChosenInterface here{i, face.name(), to_string(own->ip)};
-    if (!include.empty()) {
-      if (named(include)) return here;
-      continue;
-    }
-    // A list given by hand replaces the default, which leaves out the loopback.
-    if (!exclude.empty() && named(exclude)) continue;
-    const bool leads_out = face.kind() != pb::LOOPBACK && face.kind() != pb::BRIDGE;
-    if (!exclude.empty() && !leads_out) return here;
-    if (leads_out && !fallback) fallback = here;
-  }
-  return fallback;
-}
-
 }  // namespace
 
 void meet_in_horovod(Job& job) {
@@ -161,7 +130,10 @@ void join_mpi(Job& job) {
   const std::vector<size_t> there = job.started();
   std::vector<std::optional<ChosenInterface>> chosen(job.processes.size());
   for (const size_t p : there) {
-    chosen[p] = mpi_interface(job, job.processes[p]);
+    const Process& process = job.processes[p];
+    chosen[p] = mpi_interface(job.network, job.document.platform(), process.node,
+                              {process.variable("OMPI_MCA_btl_tcp_if_include"),
+                               process.variable("OMPI_MCA_btl_tcp_if_exclude")});
     if (chosen[p] || !job.network.described()) continue;
     Trouble trouble{.process = p, .state = "interface", .error = "mpi"};
     trouble.since = trouble.gives_up = job.processes[p].clock;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/bringup/interfaces.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "base/text.hpp"
 #include "sim/nccl/networks.hpp"
 
@@ -57,6 +60,36 @@ std::optional<ChosenInterface> gloo_interface(const Network& network, const pb::
     }
   }
   return std::nullopt;
+}
+
+std::optional<ChosenInterface> mpi_interface(const Network& network, const pb::Platform& platform,
+                                             uint32_t node, const MpiFilter& filter) {
+  std::optional<ChosenInterface> fallback;
+  for (const uint32_t i : network.visible(node)) {
+    const pb::Interface& face =
+        platform.nodes(static_cast<int>(node)).interfaces(static_cast<int>(i));
+    if (face.addresses().empty()) continue;
+    const auto own = parse_network(face.addresses(0));
+    if (!own) continue;
+    const auto named = [&](const std::string& list) {
+      const std::vector<std::string> parts = split(list, ',');
+      return std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
+        const auto told = parse_network(part);
+        return part == face.name() || (told && told->contains(own->ip));
+      });
+    };
+    const ChosenInterface here{i, face.name(), to_string(own->ip)};
+    if (!filter.include.empty()) {
+      if (named(filter.include)) return here;
+      continue;
+    }
+    // A list given by hand replaces the default, which leaves out the loopback.
+    if (!filter.exclude.empty() && named(filter.exclude)) continue;
+    const bool leads_out = face.kind() != pb::LOOPBACK && face.kind() != pb::BRIDGE;
+    if (!filter.exclude.empty() && !leads_out) return here;
+    if (leads_out && !fallback) fallback = here;
+  }
+  return fallback;
 }
 
 }  // namespace rehearse::sim::bringup

@@ -29,4 +29,15 @@ struct ChosenInterface {
                                                             const pb::Platform& platform,
                                                             uint32_t node, std::string_view wanted);
 
+// Lists of names and networks, as in "eth0,10.0.0.0/8"; empty: not told.
+struct MpiFilter {
+  std::string include, exclude;
+};
+
+// Open MPI, for its messages (btl_tcp_if_...) and for mpirun's own (oob_tcp_if_...): it takes every interface that it may; one
+// that leads nowhere is tried and waited for. Nothing when none is left.
+[[nodiscard]] std::optional<ChosenInterface> mpi_interface(const Network& network,
+                                                           const pb::Platform& platform,
+                                                           uint32_t node, const MpiFilter& filter);
+
 }  // namespace rehearse::sim::bringup

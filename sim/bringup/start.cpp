@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "base/text.hpp"
+#include "sim/bringup/interfaces.hpp"
 #include "sim/bringup/states.hpp"
 
 namespace rehearse::sim::bringup {
@@ -63,6 +65,30 @@ void check_libraries(Job& job) {
   }
 }
 
+bool uses_mpirun(const Job& job) {
+  return job.launcher == pb::MPIRUN ||
+         (job.launcher == pb::HOROVODRUN &&
+          job.processes.front().variable("HOROVOD_CONTROLLER") == "mpi");
+}
+
+// The interface of mpirun's own messages on a node; nothing, and trouble, when none is left there. All daemons get what
+// mpirun was told.
+std::optional<ChosenInterface> control_interface(Job& job, uint32_t node, const MpiFilter& told) {
+  auto found = mpi_interface(job.network, job.document.platform(), node, told);
+  if (found) return found;
+  const Process& first = job.processes.front();
+  const bool included = !told.include.empty();
+  Trouble trouble{.process = 0, .state = "launch", .error = included ? "oob-included" : "oob-none"};
+  trouble.since = trouble.gives_up = first.clock;
+  trouble.facts = {{"host", job.node(node).name()},
+                   {"interface", included ? told.include : told.exclude}};
+  job.add(std::move(trouble));
+  job.blame("node", node,
+            fmt::format("OMPI_MCA_oob_tcp_if_{}={} leaves mpirun no interface there",
+                        included ? "include" : "exclude", included ? told.include : told.exclude));
+  return std::nullopt;
+}
+
 // The launcher on the node of the first process reaches the node of process `p`, and is reached from there.
 void reach_host(Job& job, size_t p) {
   const Process& first = job.processes.front();
@@ -91,8 +117,16 @@ void reach_host(Job& job, size_t p) {
               fmt::format("port {} is not reachable from {}", port, job.node(first.node).name()));
     return job.add(std::move(trouble));
   }
+  std::string address = job.network.own_address(first.node);
+  const MpiFilter told{first.variable("OMPI_MCA_oob_tcp_if_include"),
+                       first.variable("OMPI_MCA_oob_tcp_if_exclude")};
+  if (uses_mpirun(job) && !(told.include.empty() && told.exclude.empty())) {
+    const auto here = control_interface(job, first.node, told);
+    if (!here || !control_interface(job, process.node, told)) return;
+    address = here->address;
+  }
   const uint32_t back = ephemeral_port(job.node(first.node), 0);
-  const Arrival called = job.network.knock(process.node, job.network.own_address(first.node), back);
+  const Arrival called = job.network.knock(process.node, address, back);
   if (called.answer == Answer::kArrives && called.node == first.node) return;
   const bool horovod = job.launcher == pb::HOROVODRUN;
   trouble.error = "callback";

@@ -47,7 +47,7 @@ void set_recorded(const traces::Trace& trace, const traces::Program& program, Re
   for (uint32_t r = 0; r < program.ranks.size(); ++r) {
     const traces::RankProgram& rank = program.ranks[r];
     const auto spans = recorded_spans(trace.ranks[r], rank);
-    for (OpId op = 0; op < rank.size(); ++op) out.end[r][op] = spans[op].second - origin;
+    for (OpId op = 0; op < rank.size(); ++op) out.end[r].set(op, spans[op].second - origin);
     for (size_t c = 0; c < rank.calls.size(); ++c) {
       const OpId op = rank.call_op[c];
       const Nanos arrival = spans[op].first - origin;

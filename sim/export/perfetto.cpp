@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "sim/export/export.hpp"
 #include "sim/outcome/lane_rows.hpp"
@@ -20,6 +23,10 @@ using traces::put_varint;
 constexpr uint32_t kSequence = 1;
 constexpr uint32_t kNamesBegin = 1, kNamesUsed = 2;
 constexpr size_t kPartBytes = 1 << 20;
+// Names of what is said of a call.
+enum Annotation : uint64_t { kOperation = 1, kCommunicator, kCallSequence };
+constexpr std::array<std::pair<uint64_t, const char*>, 3> kAnnotationNames = {
+    {{kOperation, "operation"}, {kCommunicator, "communicator"}, {kCallSequence, "sequence"}}};
 // Process ids of what is not a rank.
 constexpr int32_t kPathProcess = 1'000'000'000, kLinksProcess = kPathProcess + 1;
 
@@ -27,22 +34,30 @@ class PerfettoFile {
  public:
   PerfettoFile(AtomicFile& file, const pb::Timeline& timeline) : file_(file), timeline_(timeline) {}
 
+  // Everything that events only refer to by number.
   [[nodiscard]] Result<void> names() {
     pf::TracePacket packet;
     packet.set_sequence_flags(kNamesBegin);
     pf::InternedData& interned = *packet.mutable_interned_data();
+    std::map<std::string, uint64_t> categories;
     category_.reserve(static_cast<size_t>(timeline_.names_size()));
     for (int i = 0; i < timeline_.names_size(); ++i) {
       pf::EventName& name = *interned.add_event_names();
       name.set_iid(static_cast<uint64_t>(i) + 1);
       name.set_name(timeline_.names(i).empty() ? kind(i) : timeline_.names(i));
-      const auto [at, fresh] = categories_.emplace(kind(i), categories_.size() + 1);
+      const auto [at, fresh] = categories.emplace(kind(i), categories.size() + 1);
       category_.push_back(at->second);
       if (!fresh) continue;
       pf::EventCategory& category = *interned.add_event_categories();
       category.set_iid(at->second);
       category.set_name(at->first);
     }
+    for (const auto& [iid, text] : kAnnotationNames) {
+      pf::DebugAnnotationName& name = *interned.add_debug_annotation_names();
+      name.set_iid(iid);
+      name.set_name(text);
+    }
+    name_calls(interned);
     return put(packet);
   }
 
@@ -89,11 +104,15 @@ class PerfettoFile {
       const uint64_t flow = static_cast<uint64_t>(call) + 1;  // fixed64, little-endian
       for (int byte = 0; byte < 8; ++byte) event_ += static_cast<char>((flow >> (8 * byte)) & 255);
     }
-    put_event(start);
+    begin_event(start);
+    put_number(packet_, 13, kNamesUsed);
+    put_bytes(buffer_, 1, packet_);
+    // An end refers to no name.
     event_.clear();
     put_number(event_, 9, pf::TrackEvent::TYPE_SLICE_END);
     put_number(event_, 11, track);
-    put_event(end);
+    begin_event(end);
+    put_bytes(buffer_, 1, packet_);
     return buffer_.size() < kPartBytes ? Result<void>{} : flush();
   }
 
@@ -115,38 +134,55 @@ class PerfettoFile {
     return packet;
   }
 
-  void put_event(Nanos time) {
+  void begin_event(Nanos time) {
     packet_.clear();
     put_number(packet_, 8, static_cast<uint64_t>(std::max<Nanos>(0, time)));
     put_number(packet_, 10, kSequence);
     put_bytes(packet_, 11, event_);
-    put_number(packet_, 13, kNamesUsed);
-    put_bytes(buffer_, 1, packet_);
   }
 
-  // What call this is.
+  // What calls are said to be: thousands of ranks say the same.
+  void name_calls(pf::InternedData& interned) {
+    std::map<std::string, uint64_t> known;
+    const auto number = [&](const std::string& text) {
+      const auto [at, fresh] = known.emplace(text, known.size() + 1);
+      if (fresh) {
+        pf::InternedString& value = *interned.add_debug_annotation_string_values();
+        value.set_iid(at->second);
+        value.set_str(text);
+      }
+      return at->second;
+    };
+    calls_.reserve(static_cast<size_t>(timeline_.calls_size()));
+    for (const pb::TimelineCall& call : timeline_.calls()) {
+      const uint64_t operation = number(call.operation());
+      calls_.push_back({operation, number(call.communicator())});
+    }
+  }
+
   void annotate(uint32_t call) {
-    if (call >= static_cast<uint32_t>(timeline_.calls_size())) return;
-    const pb::TimelineCall& what = timeline_.calls(static_cast<int>(call));
-    const auto text = [&](std::string_view name, std::string_view value) {
+    if (call >= calls_.size()) return;
+    const auto put = [&](uint64_t name, uint32_t field, uint64_t value) {
       annotation_.clear();
-      put_bytes(annotation_, 6, value);
-      put_bytes(annotation_, 10, name);
+      put_number(annotation_, 1, name);
+      put_number(annotation_, field, value);
       put_bytes(event_, 4, annotation_);
     };
-    text("operation", what.operation());
-    text("communicator", what.communicator());
-    annotation_.clear();
-    put_number(annotation_, 4, static_cast<uint64_t>(what.sequence()));
-    put_bytes(annotation_, 10, "sequence");
-    put_bytes(event_, 4, annotation_);
+    put(kOperation, 17, calls_[call].operation);
+    put(kCommunicator, 17, calls_[call].communicator);
+    put(kCallSequence, 4,
+        static_cast<uint64_t>(timeline_.calls(static_cast<int>(call)).sequence()));
   }
+
+  struct NamedCall {  // numbers of texts
+    uint64_t operation = 0, communicator = 0;
+  };
 
   AtomicFile& file_;
   const pb::Timeline& timeline_;
   std::string buffer_, packet_, event_, annotation_;  // kept, so that they are not allocated anew
-  std::map<std::string, uint64_t> categories_;
-  std::vector<uint64_t> category_;  // by name
+  std::vector<uint64_t> category_;                    // by name
+  std::vector<NamedCall> calls_;
   uint64_t last_uuid_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/horovod/controller.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -9,6 +10,10 @@ namespace rehearse::sim {
 namespace {
 
 constexpr double kTcpControllerUs = 30;
+// Start of one more copy on a stream that is busy with copies (prior).
+constexpr double kCopyStartUs = 2.5;
+constexpr Bytes kMeanTensor = Bytes{512} << 10;
+constexpr int64_t kTensorsOfBatch = 160;  // BATCHED_D2D_CAPACITY
 
 // A number of a variable within bounds; `otherwise` and a note when it is none.
 double figure(const std::map<std::string, std::string>& env, const char* name, double otherwise,
@@ -25,6 +30,16 @@ double figure(const std::map<std::string, std::string>& env, const char* name, d
   return value;
 }
 
+bool is_on(const std::map<std::string, std::string>& env, const char* name, bool otherwise,
+           std::vector<std::string>& notes) {
+  return figure(env, name, otherwise ? 1 : 0, 1e9, notes) > 0;
+}
+
+uint32_t count(const std::map<std::string, std::string>& env, const char* name, uint32_t otherwise,
+               double most, std::vector<std::string>& notes) {
+  return static_cast<uint32_t>(figure(env, name, otherwise, most, notes));
+}
+
 }  // namespace
 
 HorovodSettings horovod_settings(const std::map<std::string, std::string>& env) {
@@ -35,7 +50,28 @@ HorovodSettings horovod_settings(const std::map<std::string, std::string>& env) 
       figure(env, "HOROVOD_FUSION_THRESHOLD", static_cast<double>(out.fusion), 1e13, out.notes));
   out.cache = static_cast<int64_t>(figure(env, "HOROVOD_CACHE_CAPACITY", 1024, 1e9, out.notes));
   const auto controller = env.find("HOROVOD_CONTROLLER");
-  if (controller != env.end() && controller->second == "gloo") out.message_us = kTcpControllerUs;
+  if (controller != env.end() && controller->second == "gloo") {
+    out.message_us = kTcpControllerUs;
+    out.mpi = false;
+  }
+  const auto on = [&](const char* name, bool otherwise) {
+    return is_on(env, name, otherwise, out.notes);
+  };
+  out.hierarchical_allreduce = on("HOROVOD_HIERARCHICAL_ALLREDUCE", false);
+  out.hierarchical_allgather = on("HOROVOD_HIERARCHICAL_ALLGATHER", false);
+  out.torus_allreduce = on("HOROVOD_TORUS_ALLREDUCE", false);
+  out.batched_copies = on("HOROVOD_BATCH_D2D_MEMCOPIES", true);
+  out.autotune = on("HOROVOD_AUTOTUNE", false);
+  const auto number = [&](const char* name, uint32_t otherwise, double most) {
+    return count(env, name, otherwise, most, out.notes);
+  };
+  out.streams = std::max(1U, number("HOROVOD_NUM_NCCL_STREAMS", 1, 64));
+  out.warmup_samples = number("HOROVOD_AUTOTUNE_WARMUP_SAMPLES", out.warmup_samples, 1e6);
+  out.steps_per_sample =
+      std::max(1U, number("HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", out.steps_per_sample, 1e6));
+  out.tuning_samples = number("HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", out.tuning_samples, 1e6);
+  const auto cycle = env.find("HOROVOD_CYCLE_TIME");
+  out.cycle_told = cycle != env.end() && !cycle->second.empty();
   return out;
 }
 
@@ -64,6 +100,25 @@ std::vector<LatencyPart> longer_negotiation(const HorovodSettings& settings, uin
   }
   if (more <= 0) return {};
   return {{"Horovod's cycle and negotiation beyond its defaults", 1, more}};
+}
+
+std::vector<LatencyPart> longer_copies(const HorovodSettings& settings, Bytes bytes) {
+  const auto tensors = static_cast<int64_t>((bytes + kMeanTensor - 1) / kMeanTensor);
+  if (settings.batched_copies || tensors < 2) return {};  // a single tensor is not copied
+  const int64_t batches = (tensors + kTensorsOfBatch - 1) / kTensorsOfBatch;
+  return {{"copies of single tensors into the fusion buffer and out", 2 * (tensors - batches),
+           kCopyStartUs}};
+}
+
+Nanos longer_start(const HorovodSettings& settings, uint32_t ranks, Bytes bytes) {
+  double us = 0;
+  for (const LatencyPart& part : longer_negotiation(settings, ranks)) {
+    us += static_cast<double>(part.count) * part.each_us;
+  }
+  for (const LatencyPart& part : longer_copies(settings, bytes)) {
+    us += static_cast<double>(part.count) * part.each_us;
+  }
+  return static_cast<Nanos>(std::nearbyint(us * 1000));
 }
 
 }  // namespace rehearse::sim

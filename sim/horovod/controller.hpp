@@ -10,8 +10,11 @@
 //   fusion        happens where tensors are known: in the job that was recorded, or in the generator
 //                 (traces/synth/gradients.cpp, `synth --framework horovod --fusion SIZE --cycle TIME`);
 //                 a call of a trace is taken as fused already
+//   copies        of tensors into the fusion buffer and out of it: one kernel for up to 160 of them, with
+//                 HOROVOD_BATCH_D2D_MEMCOPIES=0 one copy each (horovod/common/ops/gpu_operations.cc)
 //
-// Blind spots: autotuning; hierarchical and torus all-reduce. Pure functions.
+// How a fused buffer is then reduced, on which stream, and what autotuning does to cycles are edits of the
+// program (two_levels.hpp, streams.hpp, autotune.hpp). Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +32,16 @@ struct HorovodSettings {
   Bytes fusion = Bytes{128} << 20;  // HOROVOD_FUSION_THRESHOLD; 0: no fusion
   int64_t cache = 1024;             // HOROVOD_CACHE_CAPACITY; 0: off
   double message_us = 5;            // one message of the controller; 30 by Gloo over TCP (priors)
-  std::vector<std::string> notes;   // values that could not be read
+  bool mpi = true;                  // may use MPI; HOROVOD_CONTROLLER=gloo: it may not
+  bool hierarchical_allreduce = false;
+  bool hierarchical_allgather = false;
+  bool torus_allreduce = false;
+  uint32_t streams = 1;        // HOROVOD_NUM_NCCL_STREAMS
+  bool batched_copies = true;  // HOROVOD_BATCH_D2D_MEMCOPIES
+  bool autotune = false;
+  bool cycle_told = false;  // HOROVOD_CYCLE_TIME is set: autotuning leaves it alone
+  uint32_t warmup_samples = 3, steps_per_sample = 10, tuning_samples = 20;  // HOROVOD_AUTOTUNE_...
+  std::vector<std::string> notes;  // values that could not be read
 };
 
 [[nodiscard]] HorovodSettings horovod_settings(const std::map<std::string, std::string>& env);
@@ -42,5 +54,12 @@ struct HorovodSettings {
 // wait less: its own waits are part of the host's lanes.
 [[nodiscard]] std::vector<LatencyPart> longer_negotiation(const HorovodSettings& settings,
                                                           uint32_t ranks);
+
+// What copying a fused buffer of so many bytes takes longer than in batches, twice: in and out. How
+// many tensors it holds is not recorded: one of half a MiB each (ResNet-50 has 161 in 98 MiB of fp32).
+[[nodiscard]] std::vector<LatencyPart> longer_copies(const HorovodSettings& settings, Bytes bytes);
+
+// Both, for a call of so many bytes among `ranks`.
+[[nodiscard]] Nanos longer_start(const HorovodSettings& settings, uint32_t ranks, Bytes bytes);
 
 }  // namespace rehearse::sim

@@ -5,13 +5,38 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
 #include "sim/host/gloo.hpp"
 #include "sim/host/open_mpi.hpp"
+#include "sim/scenario/environment.hpp"
 
 namespace rehearse::sim {
 
+namespace {
+
+// HOROVOD_CPU_OPERATIONS of the communicator's first member; CCL sends by MPI. Nothing: Horovod was built for one.
+std::optional<HostLibrary> told_operations(const pb::Launch& launch,
+                                           const traces::Communicator& communicator) {
+  if (launch.framework() != pb::HOROVOD || communicator.members.empty()) return std::nullopt;
+  for (const pb::RankLaunch& rank : launch.ranks()) {
+    if (rank.rank() != communicator.members.front()) continue;
+    const auto env = environment_of(launch, rank);
+    const auto at = env.find("HOROVOD_CPU_OPERATIONS");
+    if (at == env.end()) break;
+    const std::string word = lower_case(at->second);
+    if (word == "gloo") return HostLibrary::kGloo;
+    if (word == "mpi" || word == "ccl") return HostLibrary::kMpi;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<HostLibrary> host_library(const pb::Launch& launch,
                                         const traces::Communicator& communicator) {
+  if (launch.backend() != pb::NCCL) {
+    if (const auto told = told_operations(launch, communicator)) return told;
+  }
   if (launch.backend() == pb::GLOO) return HostLibrary::kGloo;
   if (launch.backend() == pb::MPI) return HostLibrary::kMpi;
   const std::string& own = communicator.backend;

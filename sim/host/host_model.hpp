@@ -11,7 +11,7 @@ namespace rehearse::sim {
 
 enum class HostLibrary : uint8_t { kGloo, kMpi };
 
-// The job's backend (Launch.backend) decides; where it is NCCL, the communicator's own name of its
+// The job's backend (Launch.backend) decides, under Horovod HOROVOD_CPU_OPERATIONS where data is on the hosts; where it is NCCL, the communicator's own name of its
 // backend ("gloo", "cpu:gloo", "mpi"). Nothing: NCCL carries it.
 [[nodiscard]] std::optional<HostLibrary> host_library(const pb::Launch& launch,
                                                       const traces::Communicator& communicator);

@@ -10,6 +10,7 @@
 
 #include "sim/nccl/buffers.hpp"
 #include "sim/nccl/graphs.hpp"
+#include "sim/nccl/loads.hpp"
 #include "sim/nccl/pairs.hpp"
 #include "sim/nccl/threads.hpp"
 #include "sim/nccl/trace_call.hpp"
@@ -107,6 +108,7 @@ class Explaining {
       out_.gpu_buffers = memory.gpu;
       out_.host_buffers = memory.host;
     }
+    if (is_pairwise(call.collective)) fill_pairs(call.collective);
     RH_TRY(const CallTraffic traffic, traffic_of(context_, model_, question_));
     out_.chosen = traffic.algorithm;
     out_.channels = traffic.channels;
@@ -115,6 +117,10 @@ class Explaining {
   }
 
  private:
+  static std::string shown(double us) {
+    return format_duration(static_cast<Nanos>(us * 1000 + 0.5));
+  }
+
   void compare(const Call& asked, const PlannedCall& plan) {
     const NcclModel& nccl = model_.nccl();
     const TuningInput input{nccl.shape, nccl.settings, nccl.version.constants};
@@ -152,12 +158,12 @@ class Explaining {
     }
     if (chosen == nullptr) return;
     out_.why =
-        fmt::format("{} {} has the smallest time NCCL computes, {:.1f} us",
-                    name_of(chosen->algorithm), name_of(chosen->protocol), chosen->nccl_time_us);
+        fmt::format("{} {} has the smallest time NCCL computes, {}", name_of(chosen->algorithm),
+                    name_of(chosen->protocol), shown(chosen->nccl_time_us));
     if (next != nullptr) {
       out_.why +=
-          fmt::format("; {} {} comes next with {:.1f} us (+{:.0f} %)", name_of(next->algorithm),
-                      name_of(next->protocol), next->nccl_time_us,
+          fmt::format("; {} {} comes next with {} (+{:.0f} %)", name_of(next->algorithm),
+                      name_of(next->protocol), shown(next->nccl_time_us),
                       (next->nccl_time_us / std::max(1e-9, chosen->nccl_time_us) - 1) * 100);
     } else {
       out_.why += "; nothing else is left";
@@ -255,6 +261,73 @@ class Explaining {
       std::vector<uint32_t> key = channel.ring;
       for (const auto& path : graphs.rings[c]) key.push_back(path.nic);
       if (seen.insert(key).second) out_.graph.push_back(std::move(channel));
+    }
+    fill_inside_ways(algorithm);
+  }
+
+  void fill_inside_ways(Algorithm algorithm) {
+    const Placement& placement = model_.placement();
+    std::map<std::string, std::set<std::pair<uint32_t, uint32_t>>> ways;  // members
+    const auto add = [&](uint32_t a, uint32_t b) {
+      const Member& from = placement.members[a];
+      const Member& to = placement.members[b];
+      if (a != b && from.group == 0 && to.group == 0) {
+        ways[name_of(placement.between(from, to))].insert({a, b});
+      }
+    };
+    const Graphs& graphs = model_.graphs();
+    for (size_t c = 0; c < graphs.rings.size(); ++c) {
+      if (algorithm == Algorithm::kTree) {
+        const std::vector<int> parents = tree_parents(placement, graphs, static_cast<int>(c));
+        for (size_t m = 0; m < parents.size(); ++m) {
+          if (parents[m] >= 0) add(static_cast<uint32_t>(m), static_cast<uint32_t>(parents[m]));
+        }
+        continue;
+      }
+      for (const NodePath& path : graphs.rings[c]) {
+        for (size_t i = 1; i < path.members.size(); ++i) add(path.members[i - 1], path.members[i]);
+        if (placement.groups.size() == 1 && path.members.size() > 1) {
+          add(path.members.back(), path.members.front());
+        }
+      }
+    }
+    if (ways.size() < 2) return;
+    for (const auto& [name, pairs] : ways) {
+      auto& row = out_.inside_ways.emplace_back(name, std::vector<std::string>{});
+      for (const auto& [a, b] : pairs) {
+        row.second.push_back(
+            fmt::format("{} > {}", placement.members[a].rank, placement.members[b].rank));
+      }
+    }
+  }
+
+  // Rooted calls and all-to-alls: the first rank and all others; send and recv: the next one.
+  void fill_pairs(Collective collective) {
+    const Placement& placement = model_.placement();
+    const auto members = static_cast<uint32_t>(placement.members.size());
+    const bool next_only = collective == Collective::kSend || collective == Collective::kRecv;
+    const Loads loads(context_, placement, model_.graphs(), Queues{});
+    std::map<std::pair<std::string, Loads::Leaves>, size_t> known;
+    for (uint32_t m = 1; m < (next_only ? std::min(2U, members) : members); ++m) {
+      const Member& first = placement.members.front();
+      const Member& peer = placement.members[m];
+      const bool inside = first.group == peer.group;
+      const Loads::Leaves leaves = loads.leaves(0, m);
+      std::string transport =
+          inside ? name_of(placement.between(first, peer)) : name_of(placement.inter);
+      const auto [at, fresh] = known.emplace(std::pair{transport, leaves}, out_.pairs.size());
+      if (fresh) {
+        ExplainedPair pair;
+        pair.transport = std::move(transport);
+        if (leaves.net != UINT32_MAX) {
+          pair.adapter = adapter(placement.groups[first.group], leaves.net);
+        }
+        if (leaves.through != UINT32_MAX) {
+          pair.through = static_cast<int>(placement.members[leaves.through].rank);
+        }
+        out_.pairs.push_back(std::move(pair));
+      }
+      out_.pairs[at->second].peers.push_back(peer.rank);
     }
   }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/nccl/testbed.hpp"
@@ -45,6 +46,14 @@ struct ExplainedChannel {
 };
 constexpr int kNotInTree = -2;
 
+// How messages of the first rank get to others, where a call is made of single messages.
+struct ExplainedPair {
+  std::vector<uint32_t> peers;  // ranks that are reached alike
+  std::string transport;        // "P2P/NVL", "NET/IB/GDRDMA"
+  std::string adapter;          // of the sender; empty: none
+  int through = -1;             // rank whose GPU passes it on (PXN, a neighbour's NVLink); -1: none
+};
+
 struct ExplainedLink {
   std::string name;
   platforms::LinkKind kind = platforms::LinkKind::kNvlink;
@@ -74,10 +83,14 @@ struct Explanation {
   Bytes gpu_buffers = 0, host_buffers = 0;
 
   std::string inside, between;  // transports; `between` empty on one node
-  std::string offered;          // what the hardware could do
+  // Where neighbours of one node in the chosen rings or trees reach each other in several ways: each with the ranks of
+  // the first node that use it, as "0 > 1". Else empty.
+  std::vector<std::pair<std::string, std::vector<std::string>>> inside_ways;
+  std::string offered;  // what the hardware could do
   std::vector<Fallback> fallbacks;
   GraphKind graph_kind = GraphKind::kRings;
   std::vector<ExplainedChannel> graph;  // distinct channels
+  std::vector<ExplainedPair> pairs;     // of the first rank; empty for collectives with a graph
 
   std::vector<LatencyPart> latency;
   Nanos latency_time = 0;

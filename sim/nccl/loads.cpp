@@ -342,6 +342,26 @@ std::vector<LinkWeight> Loads::pair(uint32_t from, uint32_t to, uint32_t weight)
   return out;
 }
 
+Loads::Leaves Loads::leaves(uint32_t from, uint32_t to) const {
+  const Member& a = placement_.members[from];
+  const Member& b = placement_.members[to];
+  const LocalGroup& group = group_of(from);
+  const auto member_of = [&](uint32_t local) {
+    return local < group.by_gpu.size() ? group.by_gpu[local] : UINT32_MAX;
+  };
+  if (a.group == b.group) {
+    if (placement_.between(a, b) != PairTransport::kNvlinkVia) return {};
+    return {UINT32_MAX, member_of(group.system().gpu_path(a.local, b.local).via)};
+  }
+  if (placement_.inter == InterTransport::kSocket || placement_.inter == InterTransport::kNvlink) {
+    return {};
+  }
+  Leaves out{net_for_send(from, to, to), UINT32_MAX};
+  const Path& path = group.system().to_net(a.local, out.net);
+  if (path.type == PathType::kPxn) out.through = member_of(path.via);
+  return out;
+}
+
 std::vector<LinkWeight> Loads::exchange(uint32_t from, uint32_t to) const {
   Crossings route;
   hop({from, net_for_send(from, to, to)}, {to, net_for_receive(to, from)}, 0, route);

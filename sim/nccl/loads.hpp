@@ -76,6 +76,14 @@ class Loads {
   [[nodiscard]] std::vector<Edge> tree_edges(int channel, bool nodes_only) const;
   // One channel's edges of PAT at distance 2^dimension.
   [[nodiscard]] std::vector<Edge> pat_edges(int channel, int dimension, Function function) const;
+  // How a message of an all-to-all leaves: by which network device of the sender's group (UINT32_MAX: none, it stays
+  // inside), and through which other member's GPU (PXN, or NVLink through a neighbour; UINT32_MAX: none).
+  struct Leaves {
+    uint32_t net = UINT32_MAX;
+    uint32_t through = UINT32_MAX;
+    auto operator<=>(const Leaves&) const = default;
+  };
+  [[nodiscard]] Leaves leaves(uint32_t from, uint32_t to) const;
   // From one member to another as in an all-to-all.
   [[nodiscard]] std::vector<LinkWeight> exchange(uint32_t from, uint32_t to) const;
 

@@ -106,6 +106,7 @@ class Placing {
       }
       return file;
     };
+    (void)named("NCCL_CONF_FILE", "");  // its variables are in the environment
     const pb::LaunchFile* topology = named("NCCL_TOPO_FILE", kDaemon);
     return cache_.know(topology, named("NCCL_GRAPH_FILE", ""));
   }

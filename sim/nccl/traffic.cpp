@@ -8,6 +8,7 @@
 #include <set>
 
 #include "sim/horovod/controller.hpp"
+#include "sim/horovod/two_levels.hpp"
 #include "sim/host/host_model.hpp"
 #include "sim/nccl/dissent.hpp"
 #include "sim/nccl/loads.hpp"
@@ -36,19 +37,26 @@ bool has_slices_reduced(Algorithm algorithm) {
 // In-switch reduction does not reach the rate of plain copies; NCCL counts with the same factors.
 double nvls_efficiency(int compute_capability) { return compute_capability >= 100 ? .74 : .85; }
 
-std::vector<LatencyPart> waits_before(const ModelContext& context, const Placement& placement,
-                                      Findings& findings) {
-  if (context.launch.framework() != pb::HOROVOD) return {};
-  const HorovodSettings settings = horovod_settings(placement.members.front().env);
-  for (const std::string& note : settings.notes) {
-    findings.add("horovod-setting", Severity::kWarning, note, "correct or unset the variable");
+// Horovod's settings of each member, once where they are alike: a collective starts with the slowest.
+std::vector<HorovodSettings> horovod_members(const ModelContext& context,
+                                             const Placement& placement, Findings& findings) {
+  std::vector<HorovodSettings> out;
+  if (context.launch.framework() != pb::HOROVOD) return out;
+  const std::map<std::string, std::string>* last = nullptr;
+  for (const Member& member : placement.members) {
+    if (last != nullptr && *last == member.env) continue;
+    last = &member.env;
+    out.push_back(horovod_settings(member.env));
+    for (const std::string& note : out.back().notes) {
+      findings.add("horovod-setting", Severity::kWarning, note, "correct or unset the variable");
+    }
+    if (out.back().fusion != HorovodSettings{}.fusion) {
+      findings.add("not-simulated", Severity::kWarning, "HOROVOD_FUSION_THRESHOLD",
+                   "calls of a trace are fused already; make the trace with another one "
+                   "(`synth --framework horovod --fusion SIZE`)");
+    }
   }
-  if (settings.fusion != HorovodSettings{}.fusion) {
-    findings.add("not-simulated", Severity::kWarning, "HOROVOD_FUSION_THRESHOLD",
-                 "calls of a trace are fused already; make the trace with another one "
-                 "(`synth --framework horovod --fusion SIZE`)");
-  }
-  return longer_negotiation(settings, static_cast<uint32_t>(placement.members.size()));
+  return out;
 }
 
 }  // namespace
@@ -62,11 +70,12 @@ struct CommunicatorModel::Impl {
   std::string transport;
   Findings findings;
   std::optional<HostModel> host = std::nullopt;  // instead of NCCL
-  std::vector<LatencyPart> before = {};          // that every collective waits for
+  std::vector<HorovodSettings> horovod = {};     // of members, where they make calls wait
   std::vector<OtherDecider> others = {};         // ranks that have other settings
 
   [[nodiscard]] Result<CallTraffic> traffic(const traces::Call& call, uint32_t member) const;
   void compare_plans(const traces::Call& call, uint32_t member, CallTraffic& out) const;
+  void add_waits_before(const traces::Call& call, CallTraffic& out) const;
   [[nodiscard]] CallTraffic planned(const Call& asked, const PlannedCall& plan) const;
   [[nodiscard]] std::vector<FlowLoad> flows(const Call& asked, const PlannedCall& plan,
                                             const Queues& queues) const;
@@ -98,7 +107,9 @@ Result<CommunicatorModel> CommunicatorModel::create(const ModelContext& context,
               {}};
     impl.placement.offered = impl.transport;
     impl.host.emplace(std::move(host));
-    impl.before = waits_before(context, impl.placement, impl.findings);
+    if (communicator.description != kLevelOfHorovod) {
+      impl.horovod = horovod_members(context, impl.placement, impl.findings);
+    }
     return CommunicatorModel(std::make_unique<const Impl>(std::move(impl)));
   }
   RH_TRY(Placement placement, place(context, communicator));
@@ -135,7 +146,9 @@ Result<CommunicatorModel> CommunicatorModel::create(const ModelContext& context,
             std::move(transport),
             std::move(findings)};
   impl.others = std::move(others);
-  impl.before = waits_before(context, impl.placement, impl.findings);
+  if (communicator.description != kLevelOfHorovod) {
+    impl.horovod = horovod_members(context, impl.placement, impl.findings);
+  }
   return CommunicatorModel(std::make_unique<const Impl>(std::move(impl)));
 }
 
@@ -159,11 +172,27 @@ Result<CallTraffic> CommunicatorModel::traffic(const traces::Call& call, uint32_
   }
   auto out = impl_->traffic(call, member);
   if (out) impl_->compare_plans(call, member, *out);
-  if (out && !impl_->before.empty() && !traces::is_point_to_point(call.collective)) {
-    out->parts.insert(out->parts.begin(), impl_->before.begin(), impl_->before.end());
-    out->latency = sum_of(out->parts);
-  }
+  if (out && !traces::is_point_to_point(call.collective)) impl_->add_waits_before(call, *out);
   return out;
+}
+
+void CommunicatorModel::Impl::add_waits_before(const traces::Call& call, CallTraffic& out) const {
+  const auto ranks = static_cast<uint32_t>(placement.members.size());
+  const Bytes bytes = std::max(call.bytes_in, call.bytes_out);
+  const HorovodSettings* slowest = nullptr;
+  Nanos longest = 0;
+  for (const HorovodSettings& settings : horovod) {
+    const Nanos own = longer_start(settings, ranks, bytes);
+    if (own <= longest) continue;
+    longest = own;
+    slowest = &settings;
+  }
+  if (slowest == nullptr) return;
+  std::vector<LatencyPart> before = longer_negotiation(*slowest, ranks);
+  const std::vector<LatencyPart> copies = longer_copies(*slowest, bytes);
+  before.insert(before.end(), copies.begin(), copies.end());
+  out.parts.insert(out.parts.begin(), before.begin(), before.end());
+  out.latency = sum_of(out.parts);
 }
 
 void CommunicatorModel::Impl::compare_plans(const traces::Call& call, uint32_t member,

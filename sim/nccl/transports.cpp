@@ -49,6 +49,8 @@ const char* name_of(InterTransport transport) {
   return "";
 }
 
+const char* name_of(PairTransport transport) { return name_of(worst_of(transport)); }
+
 PairTransport transport_of(const NodeSystem& system, size_t a, size_t b) {
   if (!system.peer_to_peer(a, b)) return PairTransport::kHost;
   const PathType type = system.gpu_path(a, b).type;

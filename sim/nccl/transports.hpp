@@ -19,6 +19,7 @@ enum class InterTransport : uint8_t { kNone, kNvlink, kRdmaDirect, kRdma, kSocke
 
 // How two GPUs of one system are joined.
 enum class PairTransport : uint8_t { kNvlink, kNvlinkVia, kPcie, kHost };
+[[nodiscard]] const char* name_of(PairTransport transport);
 [[nodiscard]] PairTransport transport_of(const NodeSystem& system, size_t a, size_t b);
 
 // Each GPU's best neighbour, the worst of them: what joins the node.

@@ -120,7 +120,7 @@ constexpr Variable kVariables[] = {
     {"NCCL_DEBUG", Acts::kObserved, "what is logged", false, Form::kWord},
     {"NCCL_DEBUG_SUBSYS", Acts::kObserved, "what is logged", false, Form::kWord},
     {"NCCL_DEBUG_FILE", Acts::kObserved, "where it is logged", false, Form::kText},
-    {"NCCL_CONF_FILE", Acts::kNowhere, "the file is not opened; write its variables in the launch",
+    {"NCCL_CONF_FILE", Acts::kDecision, "sets what the environment does not: a file of launch.files",
      true, Form::kText},
     {"NCCL_TOPO_FILE", Acts::kTransport, "what NCCL takes the node for: a file of launch.files",
      true, Form::kText},
@@ -128,10 +128,9 @@ constexpr Variable kVariables[] = {
     {"NCCL_GRAPH_FILE", Acts::kTransport, "channels instead of a search: a file of launch.files",
      true, Form::kText},
     {"NCCL_GRAPH_DUMP_FILE", Acts::kObserved, "what is written down", false, Form::kText},
-    {"NCCL_IGNORE_CPU_AFFINITY", Acts::kNowhere,
-     "whether NCCL's own threads stay on the cores that the process was given; a scenario gives no "
-     "cores, so that they are near the GPU either way (a bad place: slow-host, slow-copies, "
-     "delay-calls)",
+    {"NCCL_IGNORE_CPU_AFFINITY", Acts::kTime,
+     "NCCL's threads leave the cores that the process was given (launch.ranks[].cpus) for all that "
+     "are near the GPU",
      false, Form::kNumber, "0"},
     {"NCCL_LAUNCH_ORDER_IMPLICIT", Acts::kTime,
      "since 2.26: with CUDA older than 12.3 calls of different communicators run one after another",

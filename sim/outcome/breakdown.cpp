@@ -32,8 +32,7 @@ struct Start {
   bool held_by_host;
 };
 
-bool held_by_host(const RankProgram& rank, const std::vector<Nanos>& end, OpId op,
-                  Nanos lane_free) {
+bool held_by_host(const RankProgram& rank, const OpTimes& end, OpId op, Nanos lane_free) {
   Nanos host = -1, other = lane_free;
   for (OpId before : rank.predecessors(op)) {
     const auto lane = std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), before) -
@@ -55,7 +54,7 @@ void add(std::vector<Edge>& edges, int kind, Nanos from, Nanos to, Nanos begin, 
 void fill_rank(const Evidence& evidence, size_t r, Nanos begin, Nanos finish, Nanos steps,
                pb::RankBreakdown& out) {
   const RankProgram& rank = evidence.program.ranks[r];
-  const std::vector<Nanos>& end = evidence.replayed.end[r];
+  const OpTimes& end = evidence.replayed.end[r];
   std::vector<Edge> edges;
   std::vector<Start> starts;
   for (traces::LaneId l = 0; l < rank.lanes.size(); ++l) {

@@ -9,6 +9,7 @@
 #include "sim/outcome/expiry.hpp"
 #include "sim/outcome/outcome.hpp"
 #include "sim/replay/agreement.hpp"
+#include "sim/scenario/environment.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -56,12 +57,29 @@ bool in_step(const Evidence& evidence, uint32_t id) {
   return counts.size() < 2;
 }
 
+// Do the ranks that came ask PyTorch to compare calls before they make them?
+bool asks_detail(const Evidence& evidence, uint32_t id, const pb::Launch& launch) {
+  const Replayed& replayed = evidence.replayed;
+  std::set<uint32_t> there;
+  for (uint32_t i = replayed.calls_begin[id]; i < replayed.calls_begin[id + 1]; ++i) {
+    there.insert(evidence.program.ranks[replayed.calls_of[i].rank].rank);
+  }
+  const auto detail = [](const auto& env) {
+    const auto at = env.find("TORCH_DISTRIBUTED_DEBUG");
+    return at != env.end() && at->second == "DETAIL";
+  };
+  if (launch.ranks().empty()) return detail(launch.env());
+  // All ranks exchange what they are about to do: one that does not waits in the call itself, and nobody compares.
+  return std::all_of(launch.ranks().begin(), launch.ranks().end(), [&](const auto& rank) {
+    return there.count(rank.rank()) == 0 || detail(environment_of(launch, rank));
+  });
+}
+
 // Does the framework compare what members are about to do? Horovod joins tensors by name: one that
 // is left out is missing, not different.
 bool compared(const Evidence& evidence, uint32_t id, const pb::Launch& launch) {
   if (launch.framework() == pb::HOROVOD) return in_step(evidence, id);
-  const auto at = launch.env().find("TORCH_DISTRIBUTED_DEBUG");
-  return launch.framework() == pb::PYTORCH && at != launch.env().end() && at->second == "DETAIL";
+  return launch.framework() == pb::PYTORCH && asks_detail(evidence, id, launch);
 }
 
 std::string error_text(const pb::Launch& launch, uint32_t rank_a, const traces::Call& a,

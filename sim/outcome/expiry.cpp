@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "base/text.hpp"
+#include "sim/outcome/desync.hpp"
 #include "sim/outcome/loads.hpp"
 #include "sim/scenario/environment.hpp"
 #include "sim/timers/settings.hpp"
@@ -41,7 +42,7 @@ std::vector<Watched> watched(const Evidence& evidence, const pb::Launch& launch,
 }
 
 // When the host put a call on its stream.
-Nanos enqueued(const RankProgram& rank, const std::vector<Nanos>& end, OpId op, Nanos arrival) {
+Nanos enqueued(const RankProgram& rank, const OpTimes& end, OpId op, Nanos arrival) {
   Nanos when = -1;
   for (OpId before : rank.predecessors(op)) {
     const auto lane = std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), before) -
@@ -103,12 +104,14 @@ void torch_watchdogs(const Evidence& evidence, const std::vector<Watched>& ranks
     first.rank = r;
     first.timer = "watchdog";
     first.text = watchdog_text(*late, torch);
+    if (torch.desync_debug) first.text += desync_report(evidence, r, *late, first.time);
     first.action = action_of(torch);
     first.ends_job = true;
     out.push_back(first);
     if (torch.monitoring && !torch.blocking_wait && torch.handling == ErrorHandling::kTearDown) {
       Expiry monitor = first;
-      monitor.time += torch.dump_wait + torch.heartbeat;
+      // The monitor looks once in a period of its check with the other ranks.
+      monitor.time += torch.dump_wait + torch.heartbeat + torch.coordination;
       monitor.timer = "heartbeat";
       monitor.text = fmt::format(
           "ProcessGroupNCCL's watchdog got stuck for {} seconds without making progress in "
@@ -356,9 +359,7 @@ Replayed cut(const Evidence& evidence, Nanos when) {
   Replayed out = evidence.replayed;
   out.completed = false;
   out.end_time = std::min(out.end_time, when);
-  for (auto& ends : out.end) {
-    for (Nanos& end : ends) end = end > when ? -1 : end;
-  }
+  for (OpTimes& ends : out.end) ends.cut(when);
   for (Meeting& meeting : out.meetings) meeting.arrived = 0;
   for (size_t r = 0; r < out.arrival.size(); ++r) {
     for (size_t c = 0; c < out.arrival[r].size(); ++c) {

@@ -192,7 +192,7 @@ class RecordedRank {
   const Evidence& evidence_;
   const traces::RankProgram& rank_;
   const std::vector<Nanos>& arrival_;
-  const std::vector<Nanos>& end_;
+  const OpTimes& end_;
   Nanos until_;
   std::map<size_t, int> group_of_;  // by communicator
 };

@@ -48,8 +48,8 @@ std::vector<uint32_t> out_of_step(const Evidence& evidence, const Stuck& stuck) 
   return out;
 }
 
-// Who of those that disagree is wrong: the ones that issue fewer calls on the communicator than the
-// rest, else the smaller party; where settings make them plan a call differently, the fewer ranks.
+// Who of those that disagree is wrong: the ones that issue fewer or more calls on the communicator than most,
+// else the smaller party; where settings make them plan a call differently, the fewer ranks.
 std::vector<uint32_t> dissenters(const Evidence& evidence, const Stuck& stuck) {
   const Replayed::Shape& shape =
       evidence.replayed.shapes[evidence.replayed.shape_of[stuck.meeting]];
@@ -63,15 +63,21 @@ std::vector<uint32_t> dissenters(const Evidence& evidence, const Stuck& stuck) {
     return others.size() <= rest.size() ? others : rest;
   }
   const uint32_t communicator = evidence.replayed.meetings[stuck.meeting].communicator;
-  int64_t most = 0;
-  for (uint32_t r : stuck.present) {
-    most = std::max(most, calls_on(evidence.program.ranks[r], communicator));
+  std::map<int64_t, size_t> ranks_by_calls;
+  for (uint32_t r : stuck.present)
+    ++ranks_by_calls[calls_on(evidence.program.ranks[r], communicator)];
+  int64_t usual = 0;
+  size_t most = 0;
+  for (const auto& [calls, ranks] : ranks_by_calls) {
+    if (ranks < most) continue;  // as many: rather the one that issues more calls
+    most = ranks;
+    usual = calls;
   }
-  std::vector<uint32_t> fewer;
+  std::vector<uint32_t> odd;
   for (uint32_t r : stuck.present) {
-    if (calls_on(evidence.program.ranks[r], communicator) < most) fewer.push_back(r);
+    if (calls_on(evidence.program.ranks[r], communicator) != usual) odd.push_back(r);
   }
-  if (!fewer.empty()) return fewer;
+  if (!odd.empty()) return odd;
   std::vector<std::vector<uint32_t>> parties;
   for (const auto& [r, call] : stuck.calls) {
     const auto at = std::find_if(parties.begin(), parties.end(), [&, &c = call](const auto& party) {
@@ -149,7 +155,7 @@ Nanos last_progress(const Evidence& evidence) {
   const Replayed& replayed = evidence.replayed;
   Nanos latest = 0;
   for (const auto& ends : replayed.end) {
-    for (Nanos end : ends) latest = std::max(latest, end);
+    for (OpId op = 0; op < ends.size(); ++op) latest = std::max(latest, ends[op]);
   }
   for (const auto& arrivals : replayed.arrival) {
     for (Nanos arrival : arrivals) latest = std::max(latest, arrival);

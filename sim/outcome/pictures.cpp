@@ -26,10 +26,11 @@ pb::Pictures make_pictures(const Scenario& scenario, const Evidence& evidence,
   pb::Pictures out;
   pb::Timeline whole;
   fill_timeline(evidence, resolution_of(evidence, kMostEntries), whole);
-  for (const std::vector<Nanos>& rank : evidence.replayed.end) {
-    const auto ended = std::count_if(rank.begin(), rank.end(), [](Nanos end) { return end >= 0; });
-    out.set_operations(out.operations() + static_cast<uint64_t>(ended));
+  uint64_t ended = 0;
+  for (const OpTimes& rank : evidence.replayed.end) {
+    for (OpId op = 0; op < rank.size(); ++op) ended += rank[op] >= 0 ? 1 : 0;
   }
+  out.set_operations(ended);
   OverviewOptions options;
   options.in_detail = ranks_of_interest(outcome, kRanksInDetail);
   *out.mutable_timeline() = overview(whole, options);

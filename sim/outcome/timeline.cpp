@@ -132,7 +132,7 @@ void fill_lane(const Evidence& evidence, LaneAt at, Nanos resolution, TimelineNa
                TimelineCalls& calls, pb::LaneTimeline& out) {
   const auto [r, l] = at;
   const RankProgram& rank = evidence.program.ranks[r];
-  const std::vector<Nanos>& end = evidence.replayed.end[r];
+  const OpTimes& end = evidence.replayed.end[r];
   out.set_name(lane_name(evidence, rank.lanes[l]));
   if (resolution > 0) out.set_resolution_ns(resolution);
   LaneWriter writer(out, resolution > 0);

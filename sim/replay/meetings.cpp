@@ -25,6 +25,29 @@ struct Pair {
   [[nodiscard]] auto key() const { return std::tie(communicator, sender, receiver, sequence); }
 };
 
+// How ranks number their calls on a communicator. A rank counts without a gap, whatever it skips: a number that is missing
+// between others is that of a call that was made and not recorded.
+struct Numbering {
+  bool gaps = false;
+  traces::RankId rank = 0;  // whose calls are added
+  int64_t low = 0, high = 0;
+  uint64_t calls = 0;
+
+  void add(traces::RankId by, int64_t sequence) {
+    if (by != rank || calls == 0) {
+      end_rank();
+      *this = {gaps, by, sequence, sequence, 0};
+    }
+    low = std::min(low, sequence);
+    high = std::max(high, sequence);
+    ++calls;
+  }
+  // All calls of a rank have been added.
+  void end_rank() {
+    gaps |= calls > 0 && static_cast<uint64_t>(high) - static_cast<uint64_t>(low) >= calls;
+  }
+};
+
 class Arranger {
  public:
   Arranger(const traces::Program& program, Replayed& out) : program_(program), out_(out) {}
@@ -43,9 +66,11 @@ class Arranger {
   // Sequence numbers come from outside: they name meetings, they do not size tables.
   void collectives() {
     std::vector<std::vector<int64_t>> sequences(program_.communicators.size());
+    std::vector<Numbering> numbering(program_.communicators.size());
     for (const auto& rank : program_.ranks) {
       for (const traces::Call& call : rank.calls) {
         if (traces::is_point_to_point(call.collective)) continue;
+        numbering[call.communicator].add(rank.rank, call.sequence);
         std::vector<int64_t>& known = sequences[call.communicator];
         if (known.empty() || known.back() < call.sequence) {
           known.push_back(call.sequence);
@@ -56,13 +81,16 @@ class Arranger {
     }
     size_t meetings = 0;
     for (const auto& known : sequences) meetings += known.size();
+    for (Numbering& of : numbering) of.end_rank();
     out_.meetings.reserve(meetings);
     std::vector<uint32_t> first(sequences.size(), 0);
     for (size_t c = 0; c < sequences.size(); ++c) {
       first[c] = static_cast<uint32_t>(out_.meetings.size());
       if (sequences[c].empty()) continue;
       const uint32_t present = present_members(program_, program_.communicators[c]);
-      for (int64_t sequence : sequences[c]) add(static_cast<uint32_t>(c), sequence, present);
+      for (int64_t sequence : sequences[c]) {
+        add(static_cast<uint32_t>(c), sequence, numbering[c].gaps ? 0 : present);
+      }
     }
     for (size_t r = 0; r < program_.ranks.size(); ++r) {
       const auto& calls = program_.ranks[r].calls;
@@ -70,8 +98,10 @@ class Arranger {
         if (traces::is_point_to_point(calls[i].collective)) continue;
         const std::vector<int64_t>& known = sequences[calls[i].communicator];
         const auto at = std::lower_bound(known.begin(), known.end(), calls[i].sequence);
-        out_.meeting_of[r][i] =
+        const uint32_t id =
             first[calls[i].communicator] + static_cast<uint32_t>(at - known.begin());
+        out_.meeting_of[r][i] = id;
+        if (numbering[calls[i].communicator].gaps) ++out_.meetings[id].expected;
       }
     }
   }

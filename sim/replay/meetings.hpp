@@ -8,7 +8,8 @@ namespace rehearse::sim {
 
 // Fills `meetings`, `meeting_of` and the calls of each meeting of `out`. Collectives meet by
 // (communicator, sequence); a send and a recv by (communicator, sender, receiver, sequence among
-// those). Members that the program does not hold are taken to be on time.
+// those). Members that the program does not hold are taken to be on time, and so are those whose numbers of calls have
+// gaps: recordings of samples leave out calls that were made.
 void arrange_meetings(const traces::Program& program, Replayed& out);
 
 // A rank comes to a meeting with `call`; `credit` as for agreement().

@@ -17,12 +17,13 @@ constexpr double kFullShare = 65535;  // of RankProgram::overlap
 
 }  // namespace
 
-RankLanes::RankLanes(const RankProgram& program, std::vector<Nanos>& end, bool rated,
-                     double beside_rate, std::span<const OpId> stops)
+RankLanes::RankLanes(const RankProgram& program, OpTimes& end, bool rated, double beside_rate,
+                     std::span<const OpId> stops)
     : program_(program),
       columns_(program),
       lane_begin_(program.lane_begin.data()),
-      end_(end.data()),
+      times_(end),
+      end_(end.under_way()),
       stops_(stops),
       lanes_(program.lanes.size()),
       beside_rate_(beside_rate) {
@@ -140,7 +141,8 @@ bool RankLanes::advance_firm(uint32_t l, Nanos now) {
       at_call_.push_back({l, op, group_end(lane), start});
       return true;
     }
-    lane.free = end_[op] = start + columns_.duration[op];
+    lane.free = start + columns_.duration[op];
+    end_.set(op, lane.free);
     ++lane.cursor;
   }
   lane.state = State::kDone;
@@ -178,7 +180,8 @@ bool RankLanes::advance_rated(uint32_t l, Nanos limit) {
       lane.state = State::kDone;
       return true;
     }
-    lane.free = end_[op] = end;
+    lane.free = end;
+    end_.set(op, end);
     ++lane.cursor;
     if (end > limit) return true;
   }
@@ -215,6 +218,21 @@ void RankLanes::advance(Nanos now) {
     wants_moved_ = false;
     if (advance_lane(l, now, kEndOfTime) || wants_moved_) at_rest = 0;
   }
+  if (columns_.repeats()) settle_copies(now);
+}
+
+void RankLanes::settle_copies(Nanos now) {
+  const traces::Repeat& repeat = *program_.repeat;
+  // Two copies behind: what a lane looks back at is of the copy it is in, or ends the one before.
+  uint32_t copies = times_.settled();
+  for (bool behind = true; behind && copies + 2 < repeat.copies(); copies += behind ? 1 : 0) {
+    for (uint32_t l = 0; l < lanes_.size() && behind; ++l) {
+      if (repeat.steps(l) == 0) continue;
+      const OpId past = repeat.steps_begin(l, copies + 2);
+      behind = lanes_[l].cursor >= past && end_[past - 1] <= now;
+    }
+  }
+  if (copies > times_.settled()) times_.settle(copies);
 }
 
 void RankLanes::enter(const AtCall& call) {
@@ -228,7 +246,7 @@ void RankLanes::enter(const AtCall& call) {
 uint32_t RankLanes::leave(OpId op, Nanos when) {
   const uint32_t l = lane_of(op);
   Lane& lane = lanes_[l];
-  end_[op] = when;
+  end_.set(op, when);
   lane.free = std::max(lane.free, when);
   if (--lane.open > 0) return l;
   while (lane.cursor < lane.last && end_[lane.cursor] >= 0) ++lane.cursor;
@@ -252,13 +270,13 @@ Nanos RankLanes::next_wake(Nanos now) const {
 
 Nanos RankLanes::freed(uint32_t l) const {
   const Lane& lane = lanes_[l];
-  if (lane.grouped) return lane_free(program_, {end_, program_.size()}, l, lane.cursor);
+  if (lane.grouped) return lane_free(program_, end_, l, lane.cursor);
   return lane.cursor == lane.first ? program_.begin : end_[lane.cursor - 1];
 }
 
 void RankLanes::take_back(uint32_t l, Nanos now) {
   Lane& lane = lanes_[l];
-  while (lane.cursor > lane.first && end_[lane.cursor - 1] > now) end_[--lane.cursor] = -1;
+  while (lane.cursor > lane.first && end_[lane.cursor - 1] > now) end_.forget(--lane.cursor);
 }
 
 void RankLanes::resume_at(uint32_t l, Nanos now) {
@@ -338,11 +356,11 @@ void RankLanes::fetch() const {
   if (columns_.repeats()) return;  // what repeats is short, and there already
   for (const Lane& lane : lanes_) {
     if (lane.state == State::kDone) continue;
-    __builtin_prefetch(end_ + lane.waits_for);
+    end_.fetch(lane.waits_for);
     for (OpId op = lane.cursor; op < lane.last && op <= lane.cursor + 2 * kLine; op += kLine) {
-      __builtin_prefetch(end_ + op, 1);  // to be written
+      end_.fetch(op);
       columns_.duration.fetch(op);
-      for (OpId before : columns_.predecessors(op)) __builtin_prefetch(end_ + before);
+      for (OpId before : columns_.predecessors(op)) end_.fetch(before);
     }
   }
 }

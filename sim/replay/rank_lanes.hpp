@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/replay/op_times.hpp"
 #include "sim/replay/rank_columns.hpp"
 #include "traces/program/program.hpp"
 
@@ -31,11 +32,11 @@ struct Rate {
 
 class RankLanes {
  public:
-  // `end` has one entry per operation, all -1. `stops` are operations that are no calls and whose
+  // `end` is of the program, all never. `stops` are operations that are no calls and whose
   // end is not known here either, ascending: they are entered and left like calls. All must outlive
   // this.
-  RankLanes(const traces::RankProgram& program, std::vector<Nanos>& end, bool rated,
-            double beside_rate, std::span<const OpId> stops);
+  RankLanes(const traces::RankProgram& program, OpTimes& end, bool rated, double beside_rate,
+            std::span<const OpId> stops);
 
   // Advances every lane as far as `now` allows. Lanes that stand at a call they may enter are left
   // in at_call().
@@ -123,6 +124,8 @@ class RankLanes {
   [[nodiscard]] Nanos ready(OpId op, Nanos free) const;
   // When what stands before the cursor had ended.
   [[nodiscard]] Nanos freed(uint32_t l) const;
+  // Copies of repeated steps that all lanes have left behind.
+  void settle_copies(Nanos now);
   // What would end after `now` has not; then the lane stands in the middle of what runs.
   void take_back(uint32_t l, Nanos now);
   void resume_at(uint32_t l, Nanos now);
@@ -130,7 +133,8 @@ class RankLanes {
   const traces::RankProgram& program_;
   RankColumns columns_;
   const OpId* lane_begin_;
-  Nanos* end_;  // by operation
+  OpTimes& times_;
+  OpTimes::UnderWay end_;  // of them
   std::span<const OpId> stops_;
   std::vector<Lane> lanes_;
   std::vector<AtCall> at_call_;

@@ -44,13 +44,13 @@ void Evaluator::set_up() {
   for (uint32_t c = 0; c < program_.communicators.size(); ++c) {
     absent_.push_back(absent_members(program_, c));
   }
-  out_.end.resize(ranks);
+  out_.end.reserve(ranks);
   out_.arrival.resize(ranks);
   states_.resize(ranks);
   lanes_.reserve(ranks);
   for (size_t r = 0; r < ranks; ++r) {
     const traces::RankProgram& rank = program_.ranks[r];
-    out_.end[r].assign(rank.size(), -1);
+    out_.end.emplace_back(rank);
     out_.arrival[r].assign(rank.calls.size(), -1);
     states_[r].calls_left = rank.calls.size();
     const double beside = rate_beside_calls(rank, out_.meeting_of[r], out_.shape_of, shapes_);

@@ -32,6 +32,7 @@
 #include "sim/nccl/messages.hpp"
 #include "sim/nccl/traffic.hpp"
 #include "sim/replay/director.hpp"
+#include "sim/replay/op_times.hpp"
 #include "sim/replay/watch.hpp"
 #include "traces/program/program.hpp"
 
@@ -69,7 +70,7 @@ struct MeetingCall {
 // What the replay leaves behind.
 struct Replayed {
   // By position in Program::ranks and OpId. -1: never.
-  std::vector<std::vector<Nanos>> end;
+  std::vector<OpTimes> end;
   // By position and index into RankProgram::calls: when this rank arrived, -1: never; and its
   // meeting.
   std::vector<std::vector<Nanos>> arrival;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// When operations started. A replay keeps ends only; starts follow from them. A kernel's time in the
+// When operations started. A replay keeps ends only (OpTimes); starts follow from them. A kernel's time in the
 // replay may differ from its duration in the program (it ran beside a collective, the GPU was slow).
 #pragma once
 
 #include <algorithm>
-#include <span>
 
 #include "traces/program/program.hpp"
 
@@ -14,8 +13,9 @@ using traces::OpId;
 
 // When the lane before `op` had ended: its beginning for the first of a lane. Calls of one group end in any
 // order.
-[[nodiscard]] inline Nanos lane_free(const traces::RankProgram& rank, std::span<const Nanos> end,
-                                     traces::LaneId lane, OpId op) {
+template <typename Ends>
+[[nodiscard]] Nanos lane_free(const traces::RankProgram& rank, const Ends& end, traces::LaneId lane,
+                              OpId op) {
   if (op == rank.lane_begin[lane]) return rank.begin;
   Nanos free = end[--op];
   if (rank.call[op] == traces::kNoCall) return free;
@@ -29,8 +29,9 @@ using traces::OpId;
 
 // When an operation that ended, no call, began to work: after its lane, its predecessors and its
 // gap.
-[[nodiscard]] inline Nanos start_of(const traces::RankProgram& rank, std::span<const Nanos> end,
-                                    traces::LaneId lane, OpId op) {
+template <typename Ends>
+[[nodiscard]] Nanos start_of(const traces::RankProgram& rank, const Ends& end, traces::LaneId lane,
+                             OpId op) {
   Nanos ready = lane_free(rank, end, lane, op);
   for (OpId before : rank.predecessors(op)) ready = std::max(ready, end[before]);
   return ready + rank.gap[op];

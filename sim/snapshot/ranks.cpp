@@ -3,6 +3,7 @@
 // the lane stands. Its state follows from what it waits for; ends of fixed operations that lie ahead hold at the present
 // rates.
 #include <algorithm>
+#include <ranges>
 
 #include "sim/memory/account.hpp"
 #include "sim/replay/starts.hpp"
@@ -72,9 +73,9 @@ class LanePlace {
   // The calls of one group end in any order.
   [[nodiscard]] OpId first_open() const {
     const OpId begin = rank_.lane_begin[lane_], past = rank_.lane_begin[lane_ + 1];
-    const auto at = std::partition_point(end_.begin() + begin, end_.begin() + past,
-                                         [&](Nanos end) { return end >= 0 && end <= now_; });
-    auto op = static_cast<OpId>(at - end_.begin());
+    const auto ops = std::views::iota(begin, past);
+    const auto at = std::ranges::partition_point(ops, [&](OpId op) { return ended(op); });
+    OpId op = begin + static_cast<OpId>(at - ops.begin());
     while (op > begin && !ended(op - 1)) --op;
     while (op < past && ended(op)) ++op;
     return op;
@@ -103,7 +104,7 @@ class LanePlace {
 
   const Evidence& evidence_;
   const RankProgram& rank_;
-  const std::vector<Nanos>& end_;
+  const OpTimes& end_;
   const std::vector<Nanos>& arrival_;
   const std::vector<Nanos>& moves_;
   bool stopped_;

@@ -66,6 +66,13 @@ TorchTimers torch_timers(const pb::Launch& launch, Variables& env) {
       env.spelling("TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_ASYNC_ERROR_HANDLING"), 3, 0, 3));
   out.blocking_wait =
       env.flag(env.spelling("TORCH_NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT"), false);
+  // A wait that blocks leaves nothing for the watchdog to do; else the report needs its errors
+  // (constructor of ProcessGroupNCCL).
+  out.desync_debug = !out.blocking_wait &&
+                     env.flag(env.spelling("TORCH_NCCL_DESYNC_DEBUG", "NCCL_DESYNC_DEBUG"), false);
+  if (out.desync_debug && out.handling == ErrorHandling::kNone) {
+    out.handling = ErrorHandling::kSkipCleanUp;
+  }
   out.monitoring = env.flag("TORCH_NCCL_ENABLE_MONITORING", true);
   out.heartbeat = env.number("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", 480, 1, kMostSeconds) * kSecond;
   out.coordination =

@@ -24,6 +24,7 @@ enum class ErrorHandling { kNone = 0, kTearDown = 1, kCleanUpOnly = 2, kSkipClea
 struct TorchTimers {
   Nanos timeout = 0;  // of a collective, from the moment the host enqueues it; 0: none
   ErrorHandling handling = ErrorHandling::kSkipCleanUp;
+  bool desync_debug = false;   // TORCH_NCCL_DESYNC_DEBUG: what runs out says how far every rank was
   bool blocking_wait = false;  // the host waits and raises; the watchdog does not
   bool monitoring = true;
   Nanos heartbeat = 0;     // the monitor ends a process whose watchdog is stuck for so long

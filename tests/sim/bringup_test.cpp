@@ -119,6 +119,32 @@ TEST_CASE("Horovod's launcher, Gloo and MPI fail in their own ways", "[bringup]"
   CHECK(says(none, "Unable to find address for: eth9"));
 }
 
+TEST_CASE("mpirun's control channel fails before any rank starts", "[bringup]") {
+  const std::string mpirun = "launch.launcher=mpirun";
+  const pb::Outcome none =
+      failed("horovod-16", {mpirun, "launch.env.OMPI_MCA_oob_tcp_if_include=wlan7"});
+  CHECK(none.verdict() == pb::CRASH);
+  CHECK(none.first_failure().time_ns() == 0);
+  CHECK(says(none, "None of the TCP networks specified to be included for out-of-band"));
+  CHECK(says(none, "Value given: wlan7"));
+  REQUIRE(none.culprits_size() == 1);
+  CHECK(none.culprits(0).why() ==
+        "OMPI_MCA_oob_tcp_if_include=wlan7 leaves mpirun no interface there");
+  // A bridge has an address on every node; that of the launcher leads nowhere from another one.
+  const pb::Outcome bridge =
+      failed("horovod-16", {mpirun, "launch.env.OMPI_MCA_oob_tcp_if_include=docker0"});
+  CHECK(bridge.verdict() == pb::HANG);
+  CHECK(bridge.bring_up().ranks(0).state() == "launch");
+  // The network by its address, and what other launchers take no notice of.
+  for (const std::vector<std::string>& fine :
+       {std::vector<std::string>{mpirun, "launch.env.OMPI_MCA_oob_tcp_if_include=10.0.0.0/16"},
+        std::vector<std::string>{"launch.env.OMPI_MCA_oob_tcp_if_include=wlan7"}}) {
+    const auto up = bringup::bring_up(load("horovod-16", fine));
+    REQUIRE(up);
+    CHECK_FALSE(up->failed);
+  }
+}
+
 TEST_CASE("TensorFlow's cluster needs its names, ports and all of its workers", "[bringup]") {
   const pb::Outcome name = failed("tf-8", {"platform.nodes[1].hosts=[{name: node0}]"});
   CHECK(name.verdict() == pb::HANG);

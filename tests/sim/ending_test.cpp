@@ -52,6 +52,25 @@ TEST_CASE("of two independent culprits both are named", "[sim][ending]") {
   }
 }
 
+TEST_CASE("who makes a call too many is to blame, not the many that do not", "[sim][ending]") {
+  const tests::TemporaryFolder folder;
+  std::ofstream(folder.path / "job.yaml")
+      << "trace:\n"
+         "  synth: {model: gpt, layers: 2, hidden: 256, heads: 4, sequence: 128, vocabulary: 1024,"
+         " micro_batch: 1, dp: 8, steps: 2, gpu: a100-sxm4-80gb, dtype: bf16, gpus_per_node: 8,"
+         " framework: pytorch, seed: 1}\n"
+         "platform: {like: dgx-a100, scale: 1}\n"
+         "launch: {framework: pytorch, launcher: torchrun, nccl_version: 2.21.5}\n";
+  SilentReporter silent;
+  auto scenario = sim::load_scenario((folder.path / "job.yaml").string(), silent);
+  REQUIRE(scenario);
+  REQUIRE(tests::change(*scenario, "extra-collective: {rank: 5, nth: 0}"));
+  const auto outcome = sim::simulate(*scenario, silent);
+  REQUIRE(outcome);
+  CHECK(outcome->verdict() != pb::COMPLETED);
+  CHECK(blamed(*outcome) == std::vector<uint32_t>{5});
+}
+
 TEST_CASE("without error handling a hang is silent and lasts", "[sim][ending]") {
   const pb::Outcome hang = run_job16(
       {"launch.env.TORCH_NCCL_ASYNC_ERROR_HANDLING=0", "skip-collective: {rank: 6, nth: 4}"});
@@ -102,13 +121,14 @@ TEST_CASE("the heartbeat ends what an abort does not", "[sim][ending]") {
   const pb::Outcome plain = run_job16({"launch.env.TORCH_NCCL_ASYNC_ERROR_HANDLING=1", skip});
   const Nanos watchdog = first(plain, "watchdog");
   CHECK(watchdog > 600 * kSecond);
-  CHECK(first(plain, "heartbeat") == watchdog + (15 + 480) * kSecond);
+  // And the monitor looks once a second (TORCH_NCCL_COORD_CHECK_MILSEC).
+  CHECK(first(plain, "heartbeat") == watchdog + (15 + 480 + 1) * kSecond);
   const pb::Outcome set =
       run_job16({"launch.env.TORCH_NCCL_ASYNC_ERROR_HANDLING=1",
                  "launch.env.TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=60",
                  "launch.env.TORCH_NCCL_DUMP_ON_TIMEOUT=0", "launch.collective_timeout=90s", skip});
   CHECK(first(set, "watchdog") == watchdog - 510 * kSecond);
-  CHECK(first(set, "heartbeat") == first(set, "watchdog") + 60 * kSecond);
+  CHECK(first(set, "heartbeat") == first(set, "watchdog") + 61 * kSecond);
   const pb::Outcome off = run_job16({"launch.env.TORCH_NCCL_ASYNC_ERROR_HANDLING=1",
                                      "launch.env.TORCH_NCCL_ENABLE_MONITORING=0", skip});
   CHECK(first(off, "heartbeat") == -1);

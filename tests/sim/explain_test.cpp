@@ -49,6 +49,40 @@ TEST_CASE("the chosen variant has the smallest time that NCCL computes", "[sim][
   }
 }
 
+TEST_CASE("messages of an all-to-all leave by the rail of their receiver", "[sim][explain]") {
+  const Bed bed = bed_of("dgx-h100", 2);
+  const Explanation e = bed.explained(of(Bytes{1} << 26, "all_to_all"));
+  REQUIRE(e.pairs.size() == 9);
+  CHECK(e.pairs[0].transport == "P2P/NVL");
+  CHECK(e.pairs[0].peers == std::vector<uint32_t>{1, 2, 3, 4, 5, 6, 7});
+  CHECK(e.pairs[1].peers == std::vector<uint32_t>{8});
+  CHECK(e.pairs[1].adapter == "mlx5_0");
+  CHECK(e.pairs[1].through == -1);
+  // PXN: by the GPU beside the adapter of the receiver's number.
+  CHECK(e.pairs[3].peers == std::vector<uint32_t>{10});
+  CHECK(e.pairs[3].adapter == "mlx5_2");
+  CHECK(e.pairs[3].through == 2);
+  const Bed without = bed_of("dgx-h100", 2, 0, {{"NCCL_PXN_DISABLE", "1", {}}});
+  const Explanation own = without.explained(of(Bytes{1} << 26, "all_to_all"));
+  REQUIRE(own.pairs.size() == 2);
+  CHECK(own.pairs[1].adapter == "mlx5_0");
+  CHECK(bed.explained(of(1 << 20, "sendrecv")).pairs.size() == 1);
+  CHECK(bed.explained(of(1 << 20)).pairs.empty());
+}
+
+TEST_CASE("neighbours that reach each other differently are told apart", "[sim][explain]") {
+  const Bed pairs = bed_of("a40-8", 1);
+  const Explanation e = pairs.explained(of(Bytes{1} << 26));
+  REQUIRE(e.inside_ways.size() > 1);
+  size_t hops = 0;
+  for (const auto& [way, neighbours] : e.inside_ways) {
+    CHECK_FALSE(way.empty());
+    hops += neighbours.size();
+  }
+  CHECK(hops >= e.ranks);
+  CHECK(bed_of("dgx-h100", 1).explained(of(Bytes{1} << 26)).inside_ways.empty());
+}
+
 TEST_CASE("paths are set on the platform with all the nodes that ranks need", "[sim][explain]") {
   const pb::Platform platform = catalogue_platform("dgx-h100");
   TestbedOptions options;

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "sim/outcome/pictures.hpp"
 #include "sim/proto/perfetto.pb.h"
@@ -104,6 +105,41 @@ TEST_CASE("a Perfetto trace has every operation once, on the track of its lane",
   size_t processes = 0;
   for (const auto& [uuid, track] : tracks) processes += track.has_process() ? 1 : 0;
   CHECK(processes == 16 + 2);
+}
+
+TEST_CASE("a Perfetto trace says of every member what call it is in", "[sim][export]") {
+  const Exported run = exported({});
+  std::map<uint64_t, std::string> names, values;
+  size_t calls = 0;
+  std::set<std::tuple<std::string, std::string, int64_t>> said;
+  const pf::Trace trace = perfetto_of(run);
+  for (const pf::TracePacket& packet : trace.packet()) {
+    const pf::InternedData& interned = packet.interned_data();
+    for (const auto& name : interned.debug_annotation_names()) names[name.iid()] = name.name();
+    for (const auto& value : interned.debug_annotation_string_values()) {
+      CHECK(values.emplace(value.iid(), value.str()).second);
+    }
+    const pf::TrackEvent& event = packet.track_event();
+    const bool refers =
+        event.has_name_iid() || event.category_iids_size() > 0 || event.flow_ids_size() > 0;
+    CHECK((packet.sequence_flags() == 2) == refers);
+    if (event.flow_ids_size() == 0) continue;
+    ++calls;
+    REQUIRE(event.debug_annotations_size() == 3);
+    std::map<std::string, const pf::DebugAnnotation*> by_name;
+    for (const auto& annotation : event.debug_annotations()) {
+      by_name[names.at(annotation.name_iid())] = &annotation;
+    }
+    said.emplace(values.at(by_name.at("operation")->string_value_iid()),
+                 values.at(by_name.at("communicator")->string_value_iid()),
+                 by_name.at("sequence")->int_value());
+  }
+  CHECK(calls == run.calls);
+  std::set<std::tuple<std::string, std::string, int64_t>> expected;
+  for (const pb::TimelineCall& call : run.outcome.timeline().calls()) {
+    expected.emplace(call.operation(), call.communicator(), call.sequence());
+  }
+  CHECK(said == expected);
 }
 
 TEST_CASE("a culprit stands on the track of its rank", "[sim][export]") {

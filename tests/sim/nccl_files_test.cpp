@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "platforms/import/told.hpp"
+#include "sim/nccl/explain.hpp"
 #include "sim/nccl/graphs.hpp"
 #include "sim/nccl/placement.hpp"
 #include "tests/sim/testbeds.hpp"
@@ -66,6 +67,35 @@ std::string refusal(const std::string& text, const char* variable = "NCCL_TOPO_F
 }
 
 }  // namespace
+
+TEST_CASE("NCCL_CONF_FILE and /etc/nccl.conf set what the environment does not",
+          "[sim][variables]") {
+  const auto algorithm = [](std::vector<RankSetting> settings, std::vector<pb::LaunchFile> files) {
+    const auto bed = testbed("dgx-a100", std::move(settings), std::move(files));
+    REQUIRE(bed);
+    const auto world = (*bed)->world();
+    if (!world) FAIL(world.error().message());
+    Question question;
+    question.bytes = Bytes{1} << 28;
+    const auto e = explain((*bed)->context(), *world, question);
+    REQUIRE(e);
+    return e->chosen;
+  };
+  const std::string tree = "# tuned\n\n NCCL_ALGO=Tree\nno line\n";
+  CHECK(algorithm({}, {}) == "RING/SIMPLE");
+  CHECK(algorithm({}, {file_of("/etc/nccl.conf", tree)}).starts_with("TREE"));
+  CHECK(algorithm({}, {file_of("/own.conf", tree)}) == "RING/SIMPLE");
+  CHECK(algorithm({{"NCCL_CONF_FILE", "/own.conf", {}}}, {file_of("/own.conf", tree)})
+            .starts_with("TREE"));
+  CHECK(algorithm({{"NCCL_ALGO", "Ring", {}}}, {file_of("/etc/nccl.conf", tree)}) == "RING/SIMPLE");
+  CHECK(algorithm({{"NCCL_CONF_FILE", "/own.conf", {}}},
+                  {file_of("/own.conf", "NCCL_ALGO=Ring\n"), file_of("/etc/nccl.conf", tree)}) ==
+        "RING/SIMPLE");
+  // One that nobody told is a finding.
+  const auto bed = testbed("dgx-a100", {{"NCCL_CONF_FILE", "/own.conf", {}}}, {});
+  REQUIRE(bed);
+  CHECK((*bed)->world()->findings().count("nccl-setting") == 1);
+}
 
 TEST_CASE("a topology file without NVLinks keeps NCCL from them", "[sim][variables]") {
   const auto transport = [](std::vector<RankSetting> settings, const std::string& text) {

@@ -88,7 +88,7 @@ Replayed run(const CallProgram& calls) {
 // When each rank left its first call; -1: never, or it made none.
 std::vector<Nanos> ends(const Replayed& out) {
   std::vector<Nanos> list;
-  for (const auto& end : out.end) list.push_back(end.empty() ? -1 : end[0]);
+  for (const auto& end : out.end) list.push_back(end.size() == 0 ? -1 : end[0]);
   return list;
 }
 
@@ -210,6 +210,26 @@ TEST_CASE("members of a call that are not in the trace are taken to be there",
   calls.collective(all, Collective::kReduce, 1000, {0, 0, -1, -1}, 3);
   const Replayed out = run(calls);
   CHECK(out.completed);
+}
+
+TEST_CASE("a call that is missing between others of a rank was made and not recorded",
+          "[sim][participation]") {
+  // A sample of the calls: rank 1's second and rank 2's third were left out.
+  CallProgram calls(3);
+  const uint32_t all = calls.communicator({0, 1, 2});
+  calls.collective(all, Collective::kAllReduce, 1000);
+  calls.collective(all, Collective::kAllReduce, 1000, {0, -1, 0});
+  calls.collective(all, Collective::kAllReduce, 1000, {0, 0, -1});
+  calls.collective(all, Collective::kAllReduce, 1000);
+  const Replayed sampled = run(calls);
+  CHECK(sampled.completed);
+  CHECK(sampled.meetings[1].expected == 2);
+  // One that was left out at the end is one that was never made.
+  CallProgram missing(3);
+  const uint32_t same = missing.communicator({0, 1, 2});
+  missing.collective(same, Collective::kAllReduce, 1000);
+  missing.collective(same, Collective::kAllReduce, 1000, {0, -1, 0});
+  CHECK_FALSE(run(missing).completed);
 }
 
 TEST_CASE("NCCL's answer to members that disagree", "[sim][participation]") {

@@ -55,8 +55,7 @@ Links random_links() {
 }
 
 // When an operation may begin: its lane is free and all that it waits for has ended.
-Nanos release(const traces::RankProgram& rank, const std::vector<Nanos>& end, OpId op,
-              Nanos lane_free) {
+Nanos release(const traces::RankProgram& rank, const OpTimes& end, OpId op, Nanos lane_free) {
   Nanos out = lane_free;
   for (const OpId before : rank.predecessors(op)) out = std::max(out, end[before]);
   return out;
@@ -160,7 +159,7 @@ TEST_CASE("what ranks are called does not matter", "[properties]") {
     const Replayed b = replayed(program_of(told(job, fresh)), links);
     RC_ASSERT(a.end_time == b.end_time);
     for (uint32_t r = 0; r < job.ranks; ++r) {
-      std::vector<Nanos> of_a = a.end[r], of_b = b.end[fresh[r]];
+      std::vector<Nanos> of_a = a.end[r].all(), of_b = b.end[fresh[r]].all();
       std::sort(of_a.begin(), of_a.end());
       std::sort(of_b.begin(), of_b.end());
       RC_ASSERT(of_a == of_b);

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/replay/op_times.hpp"
 #include "sim/scenario/transform.hpp"
 #include "sim/worker.hpp"
 #include "tests/sim/job16.hpp"
@@ -138,6 +139,55 @@ TEST_CASE("steps that are repeated are written down once", "[sim][scale]") {
   CHECK(often.operations() > 300 * twice.operations());
   CHECK(written(twice) == before);
   CHECK(written(often) == before);
+}
+
+TEST_CASE("times of copies that end alike are kept once, others whole", "[sim][scale]") {
+  traces::Program program = two_steps();
+  constexpr uint32_t kCopies = 3000;
+  REQUIRE(repeat_steps(program, kCopies));
+  const RankProgram& rank = program.ranks[0];
+  OpTimes times(rank);
+  CHECK(times[0] == -1);
+  CHECK(times.back() == -1);
+  std::vector<Nanos> expected(rank.size());
+  constexpr uint32_t kOdd = 1000;  // a step that something held up
+  for (OpId op = 0; op < rank.size(); ++op) {
+    const traces::Repeat::Place at = rank.repeat->locate(op);
+    expected[op] = Nanos{at.copy} * 1'000'000 + Nanos{at.source} * 1000 +
+                   (at.copy == kOdd && at.source % 2 == 0 ? 7 : 0);
+    times.set(op, expected[op]);
+  }
+  CHECK(times.held() == rank.size());
+  times.settle(kCopies - 2);
+  CHECK(times.all() == expected);
+  CHECK(times.held() * 100 < rank.size());
+  // As if the run had ended in the middle.
+  const Nanos when = expected[rank.size() / 2];
+  times.cut(when);
+  for (OpId op = 0; op < rank.size(); op += 97) {
+    CHECK(times[op] == (expected[op] > when ? -1 : expected[op]));
+  }
+}
+
+TEST_CASE("a replay keeps the times of a few copies of its steps", "[sim][scale]") {
+  const auto held = [](const std::string& steps) {
+    Scenario scenario = job16();
+    REQUIRE(change(scenario, steps));
+    SilentReporter silent;
+    const auto bytes = in_child(
+        [&](Reporter& inner) -> Result<std::string> {
+          size_t sum = 0;
+          auto done = replay_here(scenario, inner, [&](const Evidence& e) {
+            for (const OpTimes& rank : e.replayed.end) sum += rank.held();
+          });
+          if (!done) return tl::unexpected(done.error());
+          return std::to_string(sum);
+        },
+        silent);
+    REQUIRE(bytes);
+    return std::stoull(*bytes);
+  };
+  CHECK(held("steps: 200") < 2 * held("steps: 10"));
 }
 
 TEST_CASE("a change of one rank writes out that column of that rank only", "[sim][scale]") {

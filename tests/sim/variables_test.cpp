@@ -262,8 +262,10 @@ const std::map<std::string_view, const char*> kElsewhere = {
     {"NCCL_IB_RESILIENCY_PORT_RECOVERY",
      "needs a job that outlives the loss; `take_over` of sim/scenario/failover.cpp has it"},
     {"NCCL_LAUNCH_RACE_FATAL", "a finding of traces whose ranks launch from several threads"},
+    {"NCCL_IGNORE_CPU_AFFINITY", "needs a process with few cores; launch_variables_test shows it"},
     {"NCCL_RAS_ENABLE", "what a health query says of a hang; bringup_test shows it"},
     {"NCCL_CTA_POLICY", "needs registered buffers; nccl_choice_test shows it"},
+    {"NCCL_CONF_FILE", "needs a file; nccl_files_test shows it"},
     {"NCCL_TOPO_FILE", "needs a file; nccl_files_test shows it"},
     {"NCCL_GRAPH_FILE", "needs a file; nccl_files_test shows it"},
     {"NCCL_LAUNCH_ORDER_IMPLICIT", "needs a job; launch_order_test shows it"},
@@ -328,7 +330,7 @@ TEST_CASE("a variable that NCCL does not know is a finding with the nearest name
   const Bed bed = bed_of("dgx-a100", 1, 0,
                          {{"NCCL_ALGOS", "Ring", {}},
                           {"NCCL_DEBUG", "INFO", {}},
-                          {"NCCL_IGNORE_CPU_AFFINITY", "1", {}}});
+                          {"NCCL_COMM_ID", "10.0.0.1:4000", {}}});
   CHECK(bed.world->findings().count("nccl-variable-unknown") == 1);
   // What is logged changes nothing and need not be said; what NCCL would do and the model does not is told with why.
   CHECK(bed.world->findings().count("nccl-variable-idle") == 1);
@@ -336,9 +338,9 @@ TEST_CASE("a variable that NCCL does not know is a finding with the nearest name
   const auto idle = std::find_if(rows.begin(), rows.end(),
                                  [](const Finding& f) { return f.id == "nccl-variable-idle"; });
   REQUIRE(idle != rows.end());
-  CHECK(idle->first == "NCCL_IGNORE_CPU_AFFINITY");
+  CHECK(idle->first == "NCCL_COMM_ID");
   CHECK(idle->severity == Severity::kWarning);
-  CHECK_THAT(idle->advice, Catch::Contains("gives no cores"));
+  CHECK_THAT(idle->advice, Catch::Contains("where rank 0 is"));
   CHECK_THAT(bed.world->findings().rows().front().advice, Catch::Contains("NCCL_ALGO"));
 }
 
