@@ -117,6 +117,11 @@ std::vector<std::string> values_to_try(const pb::Parameter& p, std::vector<std::
       if (std::find(likely.begin(), likely.end(), node) == likely.end()) likely.push_back(node);
     }
   }
+  // And one that nobody suspects: what a fault leaves may be the same at all of them.
+  if (p.kind() == Kinds::RANK && !likely.empty() &&
+      std::find(likely.begin(), likely.end(), p.default_()) == likely.end()) {
+    likely.push_back(p.default_());
+  }
   if (!likely.empty()) return likely;
   // A stage of a job that has none.
   if (p.kind() == Kinds::RANKS && healthy.trace().has_synth() && healthy.trace().synth().pp() < 2) {
@@ -129,7 +134,9 @@ std::vector<std::string> values_to_try(const pb::Parameter& p, std::vector<std::
   }
   const auto from = parse_value(p, p.usual_from()), to = parse_value(p, p.usual_to());
   // Of a quantity that is not fitted both ends of what is usual.
-  if (p.kind() == Kinds::NUMBER && from && to) {
+  const bool quantity =
+      p.kind() == Kinds::NUMBER || p.kind() == Kinds::BYTES || p.kind() == Kinds::DURATION;
+  if (quantity && from && to) {
     out.push_back(p.usual_from());
     out.push_back(p.usual_to());
   }
@@ -282,7 +289,9 @@ void add_candidates(const std::shared_ptr<const FaultEntry>& entry, const Suspec
       candidate.use = adopt_configured(std::move(candidate.use), clues);
     }
     const auto patches = patches_of(candidate.use, clues.healthy);
-    if (!patches || !plausible(*patches, clues.outcome.verdict(), clues.changes)) continue;
+    if (!patches) continue;
+    // Logs have nothing of what the rules of mechanisms look at.
+    if (!clues.logs_only && !plausible(*patches, clues.outcome.verdict(), clues.changes)) continue;
     if (clues.configured) {
       const Shown shown = configuration_shows(*patches, clues, candidate.evidence);
       if (shown == Shown::kContradicted) continue;

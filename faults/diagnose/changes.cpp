@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "faults/diagnose/call_orders.hpp"
 #include "faults/diagnose/deviations.hpp"
+#include "faults/diagnose/observable.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -155,7 +156,7 @@ void add_memory(const pb::Outcome& run, const pb::Outcome& healthy, Changes& out
 
 void add_findings(const pb::Outcome& run, Changes& out) {
   for (const pb::OutcomeFinding& finding : run.findings()) {
-    if (finding.id() == "transport-fallback") continue;
+    if (finding.id() == "transport-fallback" || finding.id() == kStepsTold) continue;
     out[Aspect::kFindings][finding.id() + " " + finding.category()] = {1, 0};
     if (!finding.first().empty()) {
       out[Aspect::kFindings][finding.id() + ": " + finding.first()] = {1, 0};
@@ -223,6 +224,9 @@ void add_silent(const pb::Outcome& run, Changes& out) {
 void add_failure(const pb::Outcome& run, const pb::Outcome& healthy, Changes& out) {
   const pb::Failure& failure = run.first_failure();
   out[Aspect::kPhase][pb::Phase_Name(failure.phase())] = {1, 0};
+  if (const auto steps = steps_told(run)) {
+    out[Aspect::kPhase]["steps printed"] = {std::log1p(*steps), 0.05};
+  }
   // Whose timer of many ends first in a hang is chance.
   if (run.has_first_failure() && run.verdict() != pb::HANG) {
     out[Aspect::kFailed][rank_key(failure.rank())] = {1, 0};

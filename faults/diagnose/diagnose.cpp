@@ -9,10 +9,10 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "base/document.hpp"
 #include "faults/diagnose/candidates.hpp"
+#include "faults/diagnose/elsewhere.hpp"
 #include "faults/diagnose/job_logs.hpp"
 #include "faults/diagnose/observable.hpp"
 #include "faults/diagnose/suspects.hpp"
@@ -23,32 +23,15 @@
 namespace rehearse::faults {
 namespace {
 
-// A setting that the configuration shows is worth this much of the score against one that nobody saw.
-constexpr double kConfigured = 0.25;
 // Faults this close to the most alike are looked at again, and at most so many.
 constexpr double kWorthwhile = 0.3;
 constexpr size_t kLookedAtAgain = 6, kFitted = 5;
+// Places of a fault that are tried when the first has no effect.
+constexpr size_t kWithoutEffect = 4;
 // Scores closer than this do not decide.
 constexpr double kClose = 0.1;
 // One cause alone that reaches this needs no second one, and two, which fit more freely, must reach it.
 constexpr double kEnough = 0.8;
-// Places whose scores are closer than this are not told apart by the evidence.
-constexpr double kNoBetter = 0.01;
-
-// One fault with its places, and the best of what was tried.
-struct Suspected {
-  std::vector<Candidate> places;
-  size_t best = 0;             // index of the place
-  std::optional<Trial> trial;  // there
-  std::string refused;         // why none could be simulated
-
-  [[nodiscard]] double promise() const {
-    return trial ? trial->shape + (places[best].configured ? kConfigured : 0) : -1;
-  }
-  [[nodiscard]] double rank() const {
-    return trial ? trial->likeness.score + (places[best].configured ? kConfigured : 0) : -1;
-  }
-};
 
 std::vector<Suspected> by_fault(std::vector<Candidate> candidates) {
   std::vector<Suspected> out;
@@ -115,8 +98,17 @@ Result<void> try_place(Suspected& suspected, size_t place, Laboratory& laborator
   return {};
 }
 
+// Of a fault whose first place ends otherwise than the evidence, or has no effect. From logs the ways of an end are less well
+// told apart, and those that the symptom lets expect are tried everywhere.
+size_t places_to_try(const Suspected& empty_handed, bool from_logs) {
+  if (!from_logs) return kWithoutEffect;
+  const bool expected = std::any_of(empty_handed.places.begin(), empty_handed.places.end(),
+                                    [](const Candidate& candidate) { return candidate.expected; });
+  return expected ? kPlacesPerFault : 1;
+}
+
 // Every fault at its most suspect place, the promising ones everywhere, the most alike fitted.
-Result<void> try_all(std::vector<Suspected>& all, Laboratory& laboratory) {
+Result<void> try_all(std::vector<Suspected>& all, bool from_logs, Laboratory& laboratory) {
   for (Suspected& suspected : all) {
     if (suspected.trial) continue;
     // The first place that the job has room for.
@@ -133,7 +125,7 @@ Result<void> try_all(std::vector<Suspected>& all, Laboratory& laboratory) {
     const bool empty_handed = all[i].trial && all[i].trial->likeness.score == 0;
     if (!empty_handed && (i >= kLookedAtAgain || all[i].promise() < most - kWorthwhile)) continue;
     for (size_t place = 0; place < all[i].places.size() && !laboratory.exhausted(); ++place) {
-      if (empty_handed && place > 3) break;
+      if (empty_handed && place >= places_to_try(all[i], from_logs)) break;
       if (auto tried = try_place(all[i], place, laboratory); !tried) return tried;
     }
   }
@@ -216,90 +208,6 @@ Result<bool> leaves_settings(const FaultUse& use, const pb::Outcome& evidence,
                                                              configured->training());
 }
 
-// The same fault with another rank or node.
-std::vector<FaultUse> at_other_places(const FaultUse& use, const pb::Scenario& document) {
-  std::vector<FaultUse> out;
-  for (const pb::Parameter& p : use.fault().parameters()) {
-    const int count = p.kind() == pb::Parameter::RANK   ? document.launch().ranks_size()
-                      : p.kind() == pb::Parameter::NODE ? document.platform().nodes_size()
-                                                        : 0;
-    for (int place = 0; place < count && out.size() < kElsewhereTried; ++place) {
-      const std::string value = std::to_string(place);
-      if (value == use.values.at(p.name())) continue;
-      if (auto other = with_value(use, p.name(), value)) out.push_back(std::move(*other));
-    }
-  }
-  return out;
-}
-
-// Ranks of which nothing is known, in the run or in the healthy one that it is compared with.
-std::set<uint32_t> unrecorded(const pb::Outcome& evidence, const Changes& changes) {
-  std::set<uint32_t> out(evidence.not_recorded().begin(), evidence.not_recorded().end());
-  const auto compute = changes.find(Aspect::kCompute);
-  for (uint32_t rank = 0; compute != changes.end() && rank < evidence.ranks(); ++rank) {
-    if (!compute->second.contains(fmt::format("rank {}", rank))) out.insert(rank);
-  }
-  return out;
-}
-
-// The same fault on the other ranks of which nothing is known, where it is on one of them.
-std::vector<FaultUse> at_other_unrecorded(const FaultUse& use, const std::set<uint32_t>& ranks) {
-  std::vector<FaultUse> out;
-  for (const pb::Parameter& p : use.fault().parameters()) {
-    if (p.kind() != pb::Parameter::RANK) continue;
-    const auto own = static_cast<uint32_t>(std::stoul(use.values.at(p.name())));
-    if (!ranks.contains(own)) continue;
-    for (const uint32_t rank : ranks) {
-      if (rank == own || out.size() >= kElsewhereTried) continue;
-      if (auto other = with_value(use, p.name(), std::to_string(rank))) {
-        out.push_back(std::move(*other));
-      }
-    }
-  }
-  return out;
-}
-
-// What is left of changes where only that is looked at which the evidence has measured.
-Changes as_measured(Changes changes, const Changes& evidence) {
-  for (auto& [aspect, of_aspect] : changes) {
-    if (!is_measured(aspect)) continue;
-    const auto seen = evidence.find(aspect);
-    std::erase_if(of_aspect, [&](const auto& change) {
-      return seen == evidence.end() || !seen->second.contains(change.first);
-    });
-  }
-  return changes;
-}
-
-// Where the first cause could be just as well, asked of faults that classes.yaml knows for it and of ranks that were not
-// recorded; whether it is so in this job the simulated runs tell.
-void say_where_else(const Suspected& first, const DiagnoseRequest& request, const Clues& clues,
-                    Laboratory& laboratory, pb::Diagnosis& diagnosis) {
-  if (!first.trial) return;
-  const FaultUse& use = first.trial->use;
-  const pb::UnseenPlace* row =
-      request.classes ? request.classes->unseen_place(use.fault().id()) : nullptr;
-  pb::Cause& cause = *diagnosis.mutable_causes(0);
-  laboratory.allow(kElsewhereTried);
-  const Changes here = as_measured(first.trial->changes, clues.changes);
-  const std::vector<FaultUse> others =
-      row ? at_other_places(use, clues.healthy)
-          : at_other_unrecorded(use, unrecorded(clues.outcome, clues.changes));
-  for (const FaultUse& other_use : others) {
-    const auto other = laboratory.once(other_use);
-    if (other && other->verdict == first.trial->verdict &&
-        other->likeness.score > first.trial->likeness.score - kNoBetter &&
-        likeness(here, as_measured(other->changes, clues.changes)).score > kSameWithinNoise) {
-      cause.add_elsewhere(other_use.text());
-    }
-  }
-  if (cause.elsewhere().empty()) return;
-  cause.clear_culprits();
-  cause.add_against("the place is not known: " +
-                    (row ? row->why() : "nothing was recorded of the ranks that it may be"));
-  diagnosis.add_collect_next(row ? row->collect() : "profiles and dumps of the ranks without any");
-}
-
 // The best causes alone, for a second one to be looked for beside them.
 std::vector<Alone> best_alone(const std::vector<Suspected>& all) {
   std::vector<Alone> out;
@@ -341,15 +249,33 @@ void put_first(const TwoCauses& two, const pb::Scenario& document, pb::Diagnosis
   *diagnosis.mutable_causes() = std::move(causes);
 }
 
-// A setting that slows a job down leaves nothing but itself in a log.
-void add_settings_read(const DiagnoseRequest& request, pb::Symptom& symptom) {
-  if (symptom.id() != kHealthy || !request.configured ||
-      !reads_other_settings(*request.configured, request.healthy.document.launch())) {
-    return;
-  }
+// What slows a job down leaves nothing in a log but the settings that were read, or the ways that NCCL then takes.
+void add_other_start(const DiagnoseRequest& request, const Changes& changes, pb::Symptom& symptom) {
+  if (symptom.id() != kHealthy) return;
+  const bool read = request.configured &&
+                    reads_other_settings(*request.configured, request.healthy.document.launch());
+  const bool other = std::any_of(changes.begin(), changes.end(), [](const auto& aspect) {
+    return std::any_of(aspect.second.begin(), aspect.second.end(), [](const auto& change) {
+      return std::abs(change.second.value) > change.second.noise;
+    });
+  });
+  if (!read && !other) return;
   symptom.set_id("D2.2");
   symptom.set_label(std::string(symptom_label("D2.2")));
-  symptom.add_reasons("settings that can slow a job down were read");
+  symptom.add_reasons(read ? "settings that can slow a job down were read"
+                           : "the job starts otherwise than it should");
+}
+
+// Logs tell less surely what a run was than what caused it: where a cause leaves the same logs, its whole run is known.
+void take_symptom_of(const Suspected& first, pb::Symptom& symptom) {
+  if (!first.trial || !explains(first.trial->likeness)) return;
+  const pb::Symptom& whole = first.trial->symptom;
+  if (whole.id().empty() || whole.id() == kHealthy || whole.id() == symptom.id()) return;
+  const std::string seen =
+      fmt::format("logs alone look like {} ({})", symptom.id(), symptom.label());
+  symptom = whole;
+  symptom.add_reasons(
+      fmt::format("{}; {}, simulated, leaves the same", seen, first.trial->use.fault().id()));
 }
 
 double pace_of(const pb::Outcome& simulated, const pb::Outcome& healthy) {
@@ -422,7 +348,10 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
     *evidence.mutable_baseline_step_time_ns() = request.baseline->step_time_ns();
   }
   *diagnosis.mutable_symptom() = classify(evidence);
-  if (request.from_logs) add_settings_read(request, *diagnosis.mutable_symptom());
+  if (request.from_logs) {
+    add_other_start(request, changes_of(evidence, observable(*request.baseline)),
+                    *diagnosis.mutable_symptom());
+  }
   if (diagnosis.symptom().id() == kHealthy) return diagnosis;
 
   pb::Outcome simulated;
@@ -461,11 +390,13 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
   // Logs tell less surely which symptom it is: there nothing is kept back.
   std::vector<Suspected> others =
       request.from_logs ? std::vector<Suspected>{} : take_unexpected(all);
-  if (auto tried = try_all(all, laboratory); !tried) return tl::unexpected(tried.error());
+  if (auto tried = try_all(all, request.from_logs, laboratory); !tried)
+    return tl::unexpected(tried.error());
   if (!others.empty() && request.max_simulations_of_others > 0 && !settled(all)) {
     laboratory.allow(request.max_simulations_of_others);
     std::move(others.begin(), others.end(), std::back_inserter(all));
-    if (auto tried = try_all(all, laboratory); !tried) return tl::unexpected(tried.error());
+    if (auto tried = try_all(all, request.from_logs, laboratory); !tried)
+      return tl::unexpected(tried.error());
   }
   for (const Suspected& suspected : all) {
     *diagnosis.add_causes() = cause_of(suspected, request.healthy.document);
@@ -480,6 +411,7 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
           "the training script has settings that the cause does not explain");
     }
   }
+  if (request.from_logs && !all.empty()) take_symptom_of(all[0], *diagnosis.mutable_symptom());
   diagnosis.set_straggler(straggler_kind(changes, request.healthy.document));
   std::optional<TwoCauses> two;
   if (!all.empty() && all[0].trial && request.max_simulations_of_two > 0 && !settled(all)) {

@@ -39,6 +39,8 @@ struct DiagnoseRequest {
 constexpr double kExplains = 0.7;
 // Other places at which the first cause is tried, where nothing may tell them apart (fault_classes.hpp).
 constexpr uint32_t kElsewhereTried = 8;
+// From logs, where the first few others look the same: so many more.
+constexpr uint32_t kElsewhereInLogs = 64;
 
 // Causes by score, one per fault. A healthy outcome has none. A candidate that cannot be simulated
 // is ranked behind the others with what the simulator said.

@@ -16,9 +16,6 @@ struct LogsRequest {
   uint32_t max_simulations = 120;
 };
 
-// Whether the logs differ from those of the healthy job at all: in what happened or in the settings that were read.
-[[nodiscard]] Result<bool> logs_tell(const LogsRequest& request);
-
 [[nodiscard]] Result<pb::Diagnosis> diagnose_from_logs(const LogsRequest& request,
                                                        const FaultCatalogue& catalogue,
                                                        const World& world);

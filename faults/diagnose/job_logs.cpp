@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "base/text.hpp"
+#include "faults/diagnose/observable.hpp"
+#include "faults/symptoms/classifier.hpp"
 #include "sim/bringup/nccl_log.hpp"
 #include "sim/scenario/environment.hpp"
 #include "sim/scenario/places.hpp"
@@ -37,6 +40,35 @@ std::string log_name(uint32_t rank) { return fmt::format("rank-{}.log", rank); }
 
 bool is_nccl_variable(std::string_view name) { return name.starts_with("NCCL_"); }
 
+// The rank that a process takes itself for.
+std::string told_rank(const pb::Launch& launch, const pb::RankLaunch& rank) {
+  const auto environment = sim::environment_of(launch, rank);
+  for (const char* name : {"RANK", "HOROVOD_RANK"}) {
+    const auto found = environment.find(name);
+    if (found != environment.end() && !found->second.empty()) return found->second;
+  }
+  return std::to_string(rank.rank());
+}
+
+// States in which a process does not have its peers yet: the script builds its model after them.
+bool before_meeting(const std::string& state) {
+  return state == "launch" || state == "device" || state == "lookup" || state == "bind" ||
+         state == "connect" || state == "join";
+}
+
+// What the script prints on each rank; only who takes itself for rank 0 speaks.
+std::set<uint32_t> speakers(const sim::Scenario& scenario, const pb::Outcome& outcome) {
+  std::set<uint32_t> out;
+  const pb::Launch& launch = scenario.document.launch();
+  for (const pb::RankLaunch& rank : launch.ranks()) {
+    if (!rank.absent() && told_rank(launch, rank) == "0") out.insert(rank.rank());
+  }
+  for (const pb::RankBringUp& rank : outcome.bring_up().ranks()) {
+    if (before_meeting(rank.state())) out.erase(rank.rank());
+  }
+  return out;
+}
+
 }  // namespace
 
 std::set<uint32_t> ranks_gone(const sim::Scenario& scenario) {
@@ -59,9 +91,18 @@ Result<LogFiles> log_files(const sim::Scenario& scenario, const pb::Outcome& out
   RH_TRY(const auto logs, sim::bringup::nccl_logs(scenario));
   for (const auto& log : logs) files[log_name(log.rank)] = log.text;
   const bool came_up = outcome.bring_up().failed_in().empty();
+  const Result<StepLines>& lines = StepLines::shipped();
+  if (!lines) return tl::unexpected(lines.error());
+  const ScriptOutput script =
+      script_output(scenario, static_cast<uint32_t>(outcome.step_time_ns().each_size()), *lines);
+  const std::set<uint32_t> speaking = speakers(scenario, outcome);
   for (const pb::RankLaunch& rank : scenario.document.launch().ranks()) {
     std::set<std::string> said;
     std::string& file = files[log_name(rank.rank())];
+    if (speaking.contains(rank.rank())) {
+      file.insert(0, script.start);
+      file += script.steps;
+    }
     for (const pb::ErrorText& error : outcome.error_text()) {
       if (error.rank() != rank.rank() || !said.insert(error.text()).second) continue;
       std::string text = printed_by(rank, scenario.document, error.text());
@@ -83,15 +124,24 @@ Result<LogFiles> log_files(const sim::Scenario& scenario, const pb::Outcome& out
   return files;
 }
 
+bool add_printed(std::string_view text, std::optional<uint32_t> rank, JobLogs& logs) {
+  std::vector<PrintedError> errors = printed_errors(text, rank);
+  const Result<StepLines>& lines = StepLines::shipped();
+  ToldSteps told = lines ? told_steps(text, *lines) : ToldSteps{};
+  const bool steps = told.lines > 0;
+  if (steps || told.others > 0) logs.steps.push_back({rank, std::move(told)});
+  const bool any = steps || !errors.empty();
+  std::move(errors.begin(), errors.end(), std::back_inserter(logs.printed));
+  return any;
+}
+
 bool add_log(std::string_view bytes, const std::string& name, JobLogs& logs) {
   const auto rank = traces::rank_of_name(name);
   if (rank) logs.ranks.insert(*rank);
   bool tells = false;
   if (bytes.find('\0') == bytes.npos && !bytes.starts_with('{')) {
-    for (PrintedError& error : printed_errors(bytes, rank)) {
-      logs.printed.push_back(std::move(error));
-      tells = true;
-    }
+    if (rank && bytes.find_first_not_of(" \t\r\n") != bytes.npos) logs.spoke.insert(*rank);
+    tells = add_printed(bytes, rank, logs);
   }
   Findings findings;
   SilentReporter silent;
@@ -170,13 +220,18 @@ bool reads_other_settings(const pb::Launch& seen, const pb::Launch& healthy) {
   return false;
 }
 
-World seen_in_logs(const World& world, const pb::Scenario& job, const pb::Outcome& healthy) {
+World seen_in_logs(const World& world, const pb::Scenario& job, const pb::Outcome& healthy,
+                   const pb::StepTimes& step) {
   return {.apply = world.apply,
-          .simulate = [world, job, healthy](const sim::Scenario& scenario) -> Result<pb::Outcome> {
+          .simulate = [world, job, healthy,
+                       step](const sim::Scenario& scenario) -> Result<pb::Outcome> {
             RH_TRY(const pb::Outcome outcome, world.simulate(scenario));
             RH_TRY(const LogFiles files, log_files(scenario, outcome));
             pb::Outcome seen = outcome_in(read_logs(files), job);
             keep_what_differs(healthy, seen);
+            pb::Outcome whole = observable(outcome);
+            *whole.mutable_baseline_step_time_ns() = step;
+            *seen.mutable_symptom() = classify(whole);
             return seen;
           }};
 }

@@ -10,15 +10,24 @@
 #include "base/text.hpp"
 #include "faults/diagnose/changes.hpp"
 #include "faults/diagnose/job_logs.hpp"
+#include "faults/diagnose/observable.hpp"
 #include "faults/diagnose/recorded_waits.hpp"
+#include "faults/diagnose/suspects.hpp"
 
 namespace rehearse::faults {
 namespace {
 
 constexpr const char* kFact = "in-logs";
+constexpr const char* kNoLonger = "no longer: ";
 // Signs that somebody gave up waiting.
 constexpr std::array<std::string_view, 5> kGaveUp = {"imeout", "imed out", "Watchdog", "Stalled",
                                                      "stall"};
+
+constexpr std::string_view kWatchdog = "Watchdog caught collective operation timeout";
+// Steps this much longer at the end than at the beginning are more than the usual ups and downs.
+constexpr double kSlowingDown = 1.2;
+// Lines of a script before its first step.
+constexpr uint32_t kFewWords = 10;
 
 bool gave_up(std::string_view text) {
   return std::any_of(kGaveUp.begin(), kGaveUp.end(),
@@ -30,6 +39,7 @@ struct Wiring {
   std::set<std::string> net, inside;
   bool direct = true;  // every connection over the network goes from GPU to adapter
   std::set<uint32_t> channels;
+  std::set<uint32_t> over_network;  // ranks at which it leaves their nodes
 };
 
 std::string transport_of(const Wiring& wiring) {
@@ -55,6 +65,7 @@ void add_wiring(const JobLogs& logs, pb::Outcome& out) {
       if (communicator.coll_channels() > 0) wiring.channels.insert(communicator.coll_channels());
       for (const pb::NcclConnection& way : communicator.connections()) {
         if (way.transport() == "NET") {
+          if (one.rank) wiring.over_network.insert(*one.rank);
           wiring.net.insert(way.network());
           wiring.direct = wiring.direct && way.gpu_direct();
         } else {
@@ -69,6 +80,9 @@ void add_wiring(const JobLogs& logs, pb::Outcome& out) {
     use.set_ranks(size.first);
     use.set_nodes(size.second);
     use.set_transport(transport_of(wiring));
+    for (const uint32_t rank : wiring.over_network) {
+      add_fact(fmt::format("{}: rank {} goes over the network", use.id(), rank), out);
+    }
     for (const uint32_t channels : wiring.channels) {
       add_fact(fmt::format("{}: {} channels", use.id(), channels), out);
     }
@@ -84,10 +98,16 @@ void add_nodes(const JobLogs& logs, const pb::Scenario& job, pb::Outcome& out) {
   std::map<uint32_t, uint32_t> node_of;
   for (const pb::RankLaunch& rank : job.launch().ranks()) node_of[rank.rank()] = rank.node();
   std::map<uint32_t, std::set<std::string>> adapters;
+  std::map<uint32_t, std::set<int32_t>> in_use;  // adapters that connections go over
   std::set<uint32_t> not_direct;
   for (const JobLogs::OfRank& one : logs.nccl) {
     if (!one.rank || !node_of.count(*one.rank)) continue;
     const uint32_t node = node_of.at(*one.rank);
+    for (const pb::NcclCommunicator& communicator : one.log.communicators()) {
+      for (const pb::NcclConnection& way : communicator.connections()) {
+        if (way.transport() == "NET" && way.nic() >= 0) in_use[node].insert(way.nic());
+      }
+    }
     for (const pb::NcclProcess& process : one.log.processes()) {
       for (const pb::NcclNic& nic : process.nics()) adapters[node].insert(nic.name());
       for (const auto& [name, direct] : process.gpu_direct()) {
@@ -98,6 +118,11 @@ void add_nodes(const JobLogs& logs, const pb::Scenario& job, pb::Outcome& out) {
   for (const auto& [node, names] : adapters) {
     const std::vector<std::string> list(names.begin(), names.end());
     add_fact(fmt::format("node {} uses {}", node, fmt::join(list, " ")), out);
+  }
+  for (const auto& [node, nics] : in_use) {
+    for (const int32_t nic : nics) {
+      add_fact(fmt::format("{}{} adapter {} is in use", kOfNode, node, nic), out);
+    }
   }
   for (const uint32_t node : not_direct) {
     pb::Culprit& culprit = *out.add_culprits();
@@ -132,6 +157,50 @@ void add_progress(const JobLogs& logs, pb::Outcome& out) {
     }
   }
   if (first < last) out.set_last_progress_ns(last - first);
+}
+
+// Steps that the script told of. Nobody knows them where no word of the program is there, as in files of NCCL alone, or where it
+// has much to say and nothing of it is known.
+void add_steps_told(const JobLogs& logs, pb::Outcome& out) {
+  std::set<uint32_t> tell;
+  uint32_t most = 0, others = 0;
+  for (const JobLogs::StepsOfRank& one : logs.steps) {
+    most = std::max(most, one.told.lines);
+    others += one.told.others;
+    if (one.rank && one.told.lines > 0) tell.insert(*one.rank);
+    if (const auto longer = growth(one.told); longer && *longer > kSlowingDown) {
+      add_fact("steps take longer towards the end", out);
+    }
+  }
+  if (most == 0 && (others == 0 || others > kFewWords)) return;
+  pb::OutcomeFinding& finding = *out.add_findings();
+  finding.set_id(std::string(kStepsTold));
+  finding.set_count(most);
+  if (tell.size() > 1 && out.communicators().empty()) {
+    add_fact("several processes train, without a communicator", out);
+  }
+}
+
+// Processes of which not even a greeting is there, where others have words.
+void add_speechless(const JobLogs& logs, pb::Outcome& out) {
+  if (logs.spoke.empty()) return;
+  for (const uint32_t rank : logs.ranks) {
+    if (!logs.spoke.contains(rank)) add_fact(fmt::format("rank {} prints nothing", rank), out);
+  }
+}
+
+// Who prints that its watchdog gave up a call was in it; where its peers left dumps and it did not, its own got lost.
+void add_watchdogs(pb::Outcome& out) {
+  std::set<uint32_t> dumped;
+  for (const pb::FlightRecorder& recorder : out.flight_records()) dumped.insert(recorder.rank());
+  for (const pb::ErrorText& error : out.error_text()) {
+    if (error.text().find(kWatchdog) == std::string::npos || error.rank() >= out.ranks()) continue;
+    pb::TimerEvent& timer = *out.add_timers();
+    timer.set_rank(error.rank());
+    timer.set_timer("watchdog");
+    timer.set_text(error.text());
+    if (!dumped.empty() && dumped.insert(error.rank()).second) out.add_not_recorded(error.rank());
+  }
 }
 
 // The rank with an error that nobody else has.
@@ -179,7 +248,10 @@ pb::Outcome outcome_in(const JobLogs& logs, const pb::Scenario& job) {
   add_nodes(logs, job, out);
   add_errors(logs, job, out);
   add_progress(logs, out);
+  add_steps_told(logs, out);
+  add_speechless(logs, out);
   for (const pb::FlightRecorder& recorder : logs.recorders) *out.add_flight_records() = recorder;
+  add_watchdogs(out);
   *out.mutable_waits() = recorded_waits(out);
   add_ending(logs, out);
   return out;
@@ -192,19 +264,52 @@ void keep_what_differs(const pb::Outcome& healthy, pb::Outcome& run) {
     }
   }
   google::protobuf::RepeatedPtrField<pb::OutcomeFinding> other;
-  for (pb::OutcomeFinding& finding : *run.mutable_findings()) {
+  for (const pb::OutcomeFinding& finding : run.findings()) {
     const bool usual =
+        finding.id() != kStepsTold &&
         std::any_of(healthy.findings().begin(), healthy.findings().end(),
                     [&](const auto& known) { return known.first() == finding.first(); });
-    if (!usual) *other.Add() = std::move(finding);
+    if (!usual) *other.Add() = finding;
+  }
+  // Of communicators that came up again, with all logs there, what is not so any more.
+  for (const pb::OutcomeFinding& known : healthy.findings()) {
+    const bool still = known.id() != kFact ||
+                       run.communicators_size() < healthy.communicators_size() ||
+                       !run.not_heard().empty() ||
+                       std::any_of(run.findings().begin(), run.findings().end(),
+                                   [&](const auto& row) { return row.first() == known.first(); });
+    if (still) continue;
+    pb::OutcomeFinding& gone = *other.Add();
+    gone.set_id(kFact);
+    gone.set_first(kNoLonger + known.first());
   }
   *run.mutable_findings() = std::move(other);
-  // A job that logs its start and does not this time.
-  if (run.verdict() == pb::COMPLETED && run.communicators().empty() &&
-      !healthy.communicators().empty()) {
+  google::protobuf::RepeatedPtrField<pb::Culprit> nodes;
+  for (pb::Culprit& culprit : *run.mutable_culprits()) {
+    const bool usual =
+        std::any_of(healthy.culprits().begin(), healthy.culprits().end(),
+                    [&](const auto& known) { return known.node() == culprit.node(); });
+    if (!usual) *nodes.Add() = std::move(culprit);
+  }
+  *run.mutable_culprits() = std::move(nodes);
+  const bool started = !run.communicators().empty();
+  const auto told = steps_told(run);
+  const uint32_t usual_steps = steps_told(healthy).value_or(0);
+  // A job that logs its start and does not this time, or that told of more steps.
+  const bool no_start = !started && !healthy.communicators().empty() && told.value_or(0) == 0;
+  if (run.verdict() == pb::COMPLETED && (no_start || (told && *told < usual_steps))) {
     run.set_verdict(pb::HANG);
-    run.mutable_first_failure()->set_phase(pb::RENDEZVOUS);
+    run.mutable_first_failure()->set_phase(started || !no_start ? pb::TRAINING : pb::RENDEZVOUS);
     run.mutable_first_failure()->set_rank(run.ranks());
+  }
+  if (!told) return;
+  // A real job has more steps than a simulated one.
+  const uint32_t steps = std::min(*told, usual_steps);
+  for (pb::OutcomeFinding& finding : *run.mutable_findings()) {
+    if (finding.id() == kStepsTold) finding.set_count(steps);
+  }
+  if (run.verdict() != pb::COMPLETED && run.last_progress_ns() == 0) {
+    run.set_last_progress_ns((2 * steps + 1) * healthy.step_time_ns().mean() / 2);
   }
 }
 

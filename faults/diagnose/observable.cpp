@@ -14,9 +14,9 @@ namespace {
 
 // Findings that a person would make with nvidia-smi, the framework's log or NCCL's.
 constexpr std::string_view kFallback = "transport-fallback";
-constexpr std::array<std::string_view, 6> kSeen = {"uneven-steps",         "memory-grows",
-                                                   "unexpected-device",    kFallback,
-                                                   "effective-world-size", "in-logs"};
+constexpr std::array<std::string_view, 7> kSeen = {
+    "uneven-steps",         "memory-grows", "unexpected-device", kFallback,
+    "effective-world-size", "in-logs",      kStepsTold};
 // What is left of a rule of the check.
 constexpr std::string_view kWrongResult = "wrong-result";
 
@@ -159,6 +159,13 @@ pb::Outcome observable(const pb::Outcome& from) {
   copy_named_nodes(from, out);
   *out.mutable_waits() = recorded_waits(out);
   return out;
+}
+
+std::optional<uint32_t> steps_told(const pb::Outcome& outcome) {
+  for (const pb::OutcomeFinding& finding : outcome.findings()) {
+    if (finding.id() == kStepsTold) return static_cast<uint32_t>(finding.count());
+  }
+  return std::nullopt;
 }
 
 bool readable(std::string_view path) {

@@ -5,6 +5,7 @@
 // until it is added.
 //
 //   verdict, step times, end and last progress   the job's own log
+//   steps that were printed                      of logs alone
 //   breakdown of each rank                       profiler
 //   error texts, timers, states at start         logs of the ranks
 //   first failure                                the launcher; in a hang the first log that tells of a timer
@@ -22,6 +23,8 @@
 // of the platform is not. Pure functions.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "sim/proto/outcome.pb.h"
@@ -30,6 +33,11 @@
 namespace rehearse::faults {
 
 [[nodiscard]] pb::Outcome observable(const pb::Outcome& outcome);
+
+// Of what logs tell: how many steps the training script printed, a finding of this id with that count; nothing: its output
+// is not there.
+constexpr std::string_view kStepsTold = "steps-told";
+[[nodiscard]] std::optional<uint32_t> steps_told(const pb::Outcome& outcome);
 
 // Whether a path of the scenario stands in files or environments that people can read. What a
 // process does with devices, and whether a GPU computes wrong, does not.

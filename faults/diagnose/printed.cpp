@@ -11,23 +11,13 @@ namespace {
 
 constexpr size_t kLongestLine = 4096;
 // What lines of trouble have in common, in the words of Python, PyTorch, Horovod, TensorFlow, ssh, mpirun and the kernel.
-constexpr std::array<std::string_view, 20> kSigns = {
+constexpr std::array<std::string_view, 24> kSigns = {
     "Error",           "Exception",      "StopIteration",      "Timeout",
     "timeout",         "timed out",      "Timed out",          "Watchdog",
     "failed",          "not successful", "Segmentation",       "Killed",
     "killed",          "Stalled",        "Unavailable",        "ssh: ",
-    "ORTE was unable", "CUDA error",     "fallen off the bus", "NCCL error"};
-
-bool is_trouble(std::string_view line) {
-  return std::any_of(kSigns.begin(), kSigns.end(),
-                     [&](std::string_view sign) { return line.find(sign) != line.npos; });
-}
-
-// "host:1000:1000 [0] NCCL WARN ...".
-bool is_of_nccl(std::string_view line) {
-  const size_t at = line.find("] NCCL ");
-  return at != line.npos || line.starts_with("NCCL version");
-}
+    "ORTE was unable", "CUDA error",     "fallen off the bus", "NCCL error",
+    "NCCL WARN",       "IBV_WC_",        "can't pickle",       "cannot serialize"};
 
 std::optional<uint32_t> take_number(std::string_view& text) {
   uint32_t value = 0;
@@ -65,6 +55,16 @@ std::optional<uint32_t> take_prefix(std::string_view& line) {
 }
 
 }  // namespace
+
+bool is_trouble(std::string_view line) {
+  return std::any_of(kSigns.begin(), kSigns.end(),
+                     [&](std::string_view sign) { return line.find(sign) != line.npos; });
+}
+
+bool is_of_nccl(std::string_view line) {
+  const size_t at = line.find("] NCCL ");
+  return at != line.npos || line.starts_with("NCCL version");
+}
 
 std::vector<PrintedError> printed_errors(std::string_view log, std::optional<uint32_t> rank) {
   std::vector<PrintedError> out;

@@ -22,4 +22,9 @@ struct PrintedError {
                                                        std::optional<uint32_t> rank);
 constexpr size_t kMostPrinted = 1000;
 
+// Whether a line has a sign of trouble, in the words of frameworks, launchers and the kernel.
+[[nodiscard]] bool is_trouble(std::string_view line);
+// "host:1000:1000 [0] NCCL WARN ...".
+[[nodiscard]] bool is_of_nccl(std::string_view line);
+
 }  // namespace rehearse::faults

@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "faults/diagnose/call_orders.hpp"
 #include "faults/diagnose/deviations.hpp"
+#include "faults/diagnose/observable.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -174,6 +175,31 @@ std::optional<int64_t> stop_of_wanted(const pb::Outcome& outcome) {
   return before > 0 ? (before + *first) / 2 : *first;
 }
 
+std::optional<uint32_t> number_behind(const std::string& text, size_t at, const char* word) {
+  const size_t begin = text.find(word, at);
+  if (begin == std::string::npos) return std::nullopt;
+  const char* digits = text.c_str() + begin + std::char_traits<char>::length(word);
+  if (std::isdigit(static_cast<unsigned char>(*digits)) == 0) return std::nullopt;
+  return static_cast<uint32_t>(std::atoi(digits));
+}
+
+// "rank 4 of 16 ranks has already checked in", "rank 9 and rank 8 both on CUDA device 7000".
+void add_named_ranks(const std::string& text, Suspects& out) {
+  for (size_t at = text.find("rank "); at != std::string::npos; at = text.find("rank ", at + 1)) {
+    if (const auto rank = number_behind(text, at, "rank ")) add_once(out.ranks, *rank);
+  }
+}
+
+void add_named_adapter(const std::string& text, Suspects& out) {
+  const size_t at = text.find(kOfNode);
+  if (at == std::string::npos) return;
+  const auto node = number_behind(text, at, kOfNode);
+  const auto nic = number_behind(text, at, " adapter ");
+  if (!node || !nic) return;
+  add_once(out.nodes, *node);
+  add_once(out.nics, {*node, *nic});
+}
+
 void from_failure(const pb::Outcome& outcome, Suspects& out) {
   if (const pb::Wait* call = stuck_call(outcome)) out.sequence = call->sequence();
   if (const auto other = most_deviating(outcome)) {
@@ -230,6 +256,13 @@ void from_failure(const pb::Outcome& outcome, Suspects& out) {
   }
   for (const uint32_t rank : said) {
     if (out.ranks.size() < 2 * kFew) add_once(out.ranks, rank);
+  }
+  // Few who say something have trouble of their own.
+  if (said.size() <= 2 * kFew) {
+    for (const uint32_t rank : said) add_once(out.ranks, rank);
+  }
+  for (const pb::ErrorText& error : outcome.error_text()) {
+    if (out.ranks.size() < 4 * kFew) add_named_ranks(error.text(), out);
   }
   // What disagreed at the call that the others wait in: who came with another size.
   std::map<int64_t, std::vector<uint32_t>> sizes;
@@ -385,10 +418,8 @@ Suspects find_suspects(const pb::Outcome& outcome, const Changes& changes,
     if (culprit.has_node()) add_once(out.nodes, culprit.node());
   }
   for (const pb::OutcomeFinding& finding : outcome.findings()) {
-    const size_t at = finding.first().find("rank ");
-    if (at == std::string::npos) continue;
-    const auto rank = static_cast<uint32_t>(std::atoi(finding.first().c_str() + at + 5));
-    add_once(out.ranks, rank);
+    add_named_ranks(finding.first(), out);
+    add_named_adapter(finding.first(), out);
   }
   if (outcome.verdict() == pb::HANG || outcome.verdict() == pb::CRASH) {
     from_named_adapters(outcome, document, out);
@@ -398,7 +429,8 @@ Suspects find_suspects(const pb::Outcome& outcome, const Changes& changes,
     const auto stopped =
         outcome.verdict() == pb::HANG ? stop_of_wanted(outcome) : std::optional<int64_t>{};
     out.moment = std::llround(pace * static_cast<double>(stopped.value_or(end_of_run(outcome))));
-    out.steps = static_cast<uint32_t>(outcome.step_time_ns().each_size());
+    out.steps =
+        steps_told(outcome).value_or(static_cast<uint32_t>(outcome.step_time_ns().each_size()));
   }
   if (const auto begin = begin_of_long_step(outcome)) {
     out.moment = std::llround(pace * static_cast<double>(*begin));

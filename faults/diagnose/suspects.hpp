@@ -16,6 +16,9 @@
 
 namespace rehearse::faults {
 
+// How findings of logs name an adapter: "on node 1 adapter 3 ...".
+constexpr const char* kOfNode = "on node ";
+
 struct Suspects {
   std::vector<uint32_t> ranks;  // most suspect first
   std::vector<uint32_t> nodes;

@@ -22,6 +22,8 @@ constexpr double kCloseEnough = 0.03;
 constexpr double kFirstStep = 0.3, kLargestStep = 2;
 // Faults that are not seen at this strength are searched from here.
 constexpr double kTiny = 1e-4;
+// A likeness that no other strength betters.
+constexpr double kSurely = 0.99;
 
 // In steps, with fractions: how far a run came that did not complete, and when it failed.
 std::optional<double> steps_until(const char* what, const Changes& changes) {
@@ -72,11 +74,19 @@ Result<Trial> Laboratory::simulate(std::span<const FaultUse> uses, const FaultUs
   *outcome.mutable_not_recorded() = evidence_.outcome.not_recorded();
   *outcome.mutable_not_heard() = evidence_.outcome.not_heard();
   if (evidence_.outcome.flight_records().empty()) outcome.clear_flight_records();
-  const pb::Outcome seen = observable(outcome);
+  pb::Outcome seen = observable(outcome);
+  if (!steps_told(evidence_.outcome)) {
+    google::protobuf::RepeatedPtrField<pb::OutcomeFinding> others;
+    for (pb::OutcomeFinding& finding : *seen.mutable_findings()) {
+      if (finding.id() != kStepsTold) *others.Add() = std::move(finding);
+    }
+    *seen.mutable_findings() = std::move(others);
+  }
   Trial trial{.use = use,
               .verdict = seen.verdict(),
               .changes = changes_of(seen, baseline_),
-              .likeness = {}};
+              .likeness = {},
+              .symptom = outcome.symptom()};
   trial.size = magnitude(trial.changes);
   if (seen.verdict() != evidence_.outcome.verdict()) {
     trial.likeness.different.emplace_back("the simulated run ends in another way");
@@ -129,6 +139,21 @@ Trial Laboratory::fit(const Trial& start, int rounds) {
   return best;
 }
 
+Trial Laboratory::at_either_end(const Trial& start) {
+  const pb::Parameter* strength = strength_of(start.use.fault());
+  if (!strength || magnitude(evidence_.changes) > kTiny || start.likeness.score > kSurely) {
+    return start;
+  }
+  Trial best = start;
+  for (const std::string& end : {strength->usual_from(), strength->usual_to()}) {
+    const auto use =
+        end.empty() ? Result<FaultUse>(start.use) : with_value(start.use, strength->name(), end);
+    const auto trial = use ? once(*use) : Result<Trial>(start);
+    if (trial && trial->likeness.score > best.likeness.score) best = *trial;
+  }
+  return best;
+}
+
 Trial Laboratory::timed(const Trial& start) {
   const auto& parameters = start.use.fault().parameters();
   const auto moment =
@@ -163,7 +188,9 @@ Trial Laboratory::timed(const Trial& start) {
   return best;
 }
 
-Trial Laboratory::fitted(const Trial& start) { return timed(fit(start, kFitRounds)); }
+Trial Laboratory::fitted(const Trial& start) {
+  return timed(at_either_end(fit(start, kFitRounds)));
+}
 
 Trial Laboratory::roughly_fitted(const Trial& start) {
   const double wanted = magnitude(evidence_.changes);

@@ -18,10 +18,11 @@ namespace rehearse::faults {
 struct Trial {
   FaultUse use;
   pb::Verdict verdict = pb::VERDICT_UNSPECIFIED;
-  Changes changes;    // of the simulated fault against the simulated healthy run
-  Likeness likeness;  // to the evidence
-  double shape = 0;   // likeness if the strength were right
-  double size = 0;    // magnitude()
+  Changes changes;      // of the simulated fault against the simulated healthy run
+  Likeness likeness;    // to the evidence
+  double shape = 0;     // likeness if the strength were right
+  double size = 0;      // magnitude()
+  pb::Symptom symptom;  // of the simulated run, where the world tells
 };
 
 struct Measured {
@@ -45,8 +46,8 @@ class Laboratory {
   [[nodiscard]] Result<Trial> both(const FaultUse& first, const FaultUse& second);
   // The same with the strength that makes the magnitude that of the evidence: secants on the logarithms
   // of strength and magnitude, from the one given; effects are taken to be monotonic. The best of
-  // what was tried; `start` where the fault has no strength. Of a run that did not complete the fault's moment is moved
-  // until the run comes as far as the evidence.
+  // what was tried; `start` where the fault has no strength. Where the evidence has no magnitude both ends of what is usual
+  // are tried. Of a run that did not complete the fault's moment is moved until the run comes as far as the evidence.
   [[nodiscard]] Trial fitted(const Trial& start);
   // The same in two rounds, and only where the default is far off: effects are not linear, and neither is their shape.
   [[nodiscard]] Trial roughly_fitted(const Trial& start);
@@ -60,6 +61,7 @@ class Laboratory {
   [[nodiscard]] Result<Trial> simulate(std::span<const FaultUse> uses, const FaultUse& named);
   [[nodiscard]] Trial fit(const Trial& start, int rounds);
   [[nodiscard]] Trial timed(const Trial& start);
+  [[nodiscard]] Trial at_either_end(const Trial& start);
 
   const sim::Scenario& healthy_;
   const pb::Outcome& baseline_;

@@ -6,6 +6,7 @@
 
 #include "faults/diagnose/from_logs.hpp"
 #include "faults/diagnose/logs.hpp"
+#include "faults/diagnose/observable.hpp"
 #include "faults/symptoms/classifier.hpp"
 
 namespace rehearse::job_logs_test {
@@ -73,13 +74,64 @@ TEST_CASE("errors that ranks printed are told from other lines", "[faults][logs]
 
 TEST_CASE("logs of a healthy job tell nothing", "[faults][logs]") {
   const Job job("ddp-16");
-  const auto files = log_files(job.healthy, job.baseline);
+  auto files = log_files(job.healthy, job.baseline);
   REQUIRE(files);
-  const JobLogs logs = read_logs(*files);
+  const auto symptom = [&] {
+    const JobLogs logs = read_logs(*files);
+    CHECK(logs.printed.empty());
+    const auto diagnosis = diagnose_from_logs(
+        {.logs = logs, .healthy = job.healthy, .simulated = job.baseline}, catalogue(), job.world);
+    REQUIRE(diagnosis);
+    return diagnosis->symptom().id();
+  };
+  CHECK(symptom() == kHealthy);
+  // NCCL's lines alone, as NCCL_DEBUG_FILE has them: nobody knows how many steps there were.
+  std::string& first = files->at("rank-0.log");
+  first.erase(0, first.find('\n') + 1);
+  first.erase(first.find("Train Epoch"));
+  CHECK(symptom() == kHealthy);
+  // Neither where the script tells of its steps in its own way.
+  for (int step = 0; step < 20; ++step) first += "schritt " + std::to_string(step) + " fertig\n";
+  CHECK(symptom() == kHealthy);
+}
+
+TEST_CASE("a job that stops without a word is seen by the steps that are not there",
+          "[faults][logs][engine]") {
+  const Job job("ddp-16");
+  const JobLogs logs = read_logs(job.files_of("F26:rank=6,at=100ms"));
   CHECK(logs.printed.empty());
-  const auto tells = logs_tell({.logs = logs, .healthy = job.healthy, .simulated = job.baseline});
-  REQUIRE(tells);
-  CHECK_FALSE(*tells);
+  const auto diagnosis = diagnose_from_logs(
+      {.logs = logs, .healthy = job.healthy, .simulated = job.baseline}, catalogue(), job.world);
+  REQUIRE(diagnosis);
+  CHECK(diagnosis->symptom().id() == "D2.1");
+  REQUIRE(diagnosis->causes_size() > 0);
+  CHECK(diagnosis->causes(0).fault() == "F26");
+}
+
+TEST_CASE("the whole run of the cause tells the symptom that its logs do not",
+          "[faults][logs][engine]") {
+  const Job job("ddp-16");
+  // Uneven inputs look like any hang; a refused connection is given up after a minute, not at once.
+  for (const auto& [fault, symptom] :
+       {std::pair{"F20:rank=3,steps=2", "C6"}, std::pair{"F07:node=1,interface=lo", "B2"}}) {
+    INFO(fault);
+    const JobLogs logs = read_logs(job.files_of(fault));
+    const auto diagnosis = diagnose_from_logs(
+        {.logs = logs, .healthy = job.healthy, .simulated = job.baseline}, catalogue(), job.world);
+    REQUIRE(diagnosis);
+    CHECK(diagnosis->symptom().id() == symptom);
+  }
+}
+
+TEST_CASE("a process that was never started is told by its silence", "[faults][logs]") {
+  const Job job("ddp-16");
+  LogFiles files = job.files_of("F05");
+  CHECK(outcome_in(read_logs(files), job.healthy.document).findings_size() == 1);  // no step
+  files.at("rank-5.log").clear();
+  const pb::Outcome seen = outcome_in(read_logs(files), job.healthy.document);
+  CHECK(steps_told(seen) == 0u);
+  REQUIRE(seen.findings_size() == 2);
+  CHECK(seen.findings(1).first() == "rank 5 prints nothing");
 }
 
 TEST_CASE("causes are found from logs and dumps alone", "[faults][logs][engine]") {
