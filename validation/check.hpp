@@ -44,6 +44,7 @@ struct Check {
   bool at_least = false;  // value >= target is good, else value <= target
   double p90_target = 0;  // 0: none
 
+  bool judged = true;  // false: a figure beside others, without a target
   bool met = false;
   bool skipped = false;
   std::string why;  // what is missing, or why the target is not reached

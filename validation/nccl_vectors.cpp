@@ -396,4 +396,17 @@ Result<VectorReport> check_vectors(const std::filesystem::path& folder) {
   return report;
 }
 
+Check vectors_check(const VectorReport& report) {
+  Check check;
+  check.id = "nccl-decisions";
+  check.what = "NCCL's own cost tables and decisions, row by row";
+  check.n = report.rows();
+  check.metric = "share of rows that differ";
+  check.value = report.rows() == 0
+                    ? 0
+                    : static_cast<double>(report.mismatches) / static_cast<double>(report.rows());
+  judge_value(check);
+  return check;
+}
+
 }  // namespace rehearse::validation

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "validation/check.hpp"
 
 namespace rehearse::validation {
 
@@ -40,5 +41,8 @@ struct VectorReport {
 // .gz behind. Code::kMissingInput when one is not there, Code::kBadInput with file:line when one is
 // malformed, Code::kLimit when one is larger than 256 MiB unpacked.
 [[nodiscard]] Result<VectorReport> check_vectors(const std::filesystem::path& folder);
+
+// Its claim of accuracy: the share of rows that differ is to be none.
+[[nodiscard]] Check vectors_check(const VectorReport& report);
 
 }  // namespace rehearse::validation

@@ -79,7 +79,7 @@ class ReplayComparison {
   // A step is what its annotation spans: what its host threads do, with the same lead and tail as recorded.
   [[nodiscard]] Nanos predicted(size_t r, uint32_t s, const std::vector<size_t>& recorded) const {
     const RankProgram& rank = evidence_.program.ranks[r];
-    const std::vector<Nanos>& end = evidence_.replayed.end[r];
+    const sim::OpTimes& end = evidence_.replayed.end[r];
     const traces::Operations& ops = trace_.ranks[r].ops;
     Nanos first_was = INT64_MAX, first_is = 0, last_was = INT64_MIN, last_is = 0;
     for (traces::LaneId l = 0; l < rank.lanes.size(); ++l) {
@@ -104,7 +104,7 @@ class ReplayComparison {
 
   [[nodiscard]] Nanos waited(size_t r, uint32_t s) const {
     const RankProgram& rank = evidence_.program.ranks[r];
-    const std::vector<Nanos>& end = evidence_.replayed.end[r];
+    const sim::OpTimes& end = evidence_.replayed.end[r];
     Nanos sum = 0;
     for (traces::LaneId l = 0; l < rank.lanes.size(); ++l) {
       if (rank.on_gpu(l)) continue;

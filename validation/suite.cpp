@@ -31,22 +31,15 @@ struct Part {
 };
 
 std::vector<Check> decisions(const fs::path&, Reporter&) {
-  const char* id = "nccl-decisions";
-  const char* what = "NCCL's own cost tables and decisions, row by row";
+  const Check nothing = vectors_check({});
   const auto folder = shipped("tests/golden/nccl");
   if (!folder) {
-    return {skipped_check(id, what, "the vectors (tests/golden/nccl) are not installed")};
+    return {skipped_check(nothing.id, nothing.what,
+                          "the vectors (tests/golden/nccl) are not installed")};
   }
   const auto report = check_vectors(*folder);
-  if (!report) return {skipped_check(id, what, report.error().what)};
-  Check check;
-  check.id = id;
-  check.what = what;
-  check.n = report->rows();
-  check.metric = "share of rows that differ";
-  check.value = static_cast<double>(report->mismatches) / static_cast<double>(report->rows());
-  judge_value(check);
-  return {check};
+  if (!report) return {skipped_check(nothing.id, nothing.what, report.error().what)};
+  return {vectors_check(*report)};
 }
 
 std::vector<Check> collectives(const fs::path& data, Reporter&) {
@@ -84,6 +77,7 @@ std::vector<Check> collectives(const fs::path& data, Reporter&) {
     }
   }
   out.push_back(collective_changes(observed));
+  out.push_back(bandwidth_changes(observed));
   return out;
 }
 
