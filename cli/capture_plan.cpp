@@ -34,13 +34,30 @@ void name_for_mpirun(CapturePlan& plan, const VersionOf& version_of) {
   }
 }
 
+// Options of srun that stand alone, by the manual of Slurm 24.05 and of pyxis; all others take the next word
+// when no "=" is in them.
+constexpr std::string_view kSrunLetters = "EHIKOQVXZhklsuv";
+constexpr std::string_view kSrunWords =
+    " --compress --container-entrypoint --container-mount-home --container-readonly "
+    "--container-remap-root --container-writable --contiguous --debugger-test "
+    "--disable-status --exact --exclusive --external --help --hold --ignore-pbs --immediate "
+    "--interactive --kill-on-bad-exit --label --multi-prog --nice --overcommit --overlap "
+    "--oversubscribe --preserve-env --propagate --pty --quiet --reboot --send-libs "
+    "--share --spread-job --unbuffered --usage --use-min-nodes --verbose --version --x11 ";
+
+bool srun_takes_next(std::string_view word) {
+  if (word.find('=') != std::string_view::npos || word.starts_with("--no-")) return false;
+  if (word.starts_with("--")) return kSrunWords.find(fmt::format(" {} ", word)) == word.npos;
+  return word.size() == 2 && kSrunLetters.find(word[1]) == word.npos;  // not -n4, -lv
+}
+
 // srun hands everything on unless it is told otherwise.
 void name_for_srun(CapturePlan& plan, const Environment& environment) {
   std::string names;
   for (const auto& [name, value] : plan.environment) names += "," + name;
   for (size_t i = 1; i < plan.command.size(); ++i) {
     std::string& word = plan.command[i];
-    if (!word.starts_with("-")) break;
+    if (!word.starts_with("-") || word == "--") break;
     std::string* list = nullptr;
     size_t from = 0;
     if (word.starts_with("--export=")) {
@@ -49,7 +66,10 @@ void name_for_srun(CapturePlan& plan, const Environment& environment) {
     } else if (word == "--export" && i + 1 < plan.command.size()) {
       list = &plan.command[i + 1];
     }
-    if (list == nullptr) continue;
+    if (list == nullptr) {
+      i += srun_takes_next(word) ? 1 : 0;
+      continue;
+    }
     const std::string asked = list->substr(from);
     if (asked == "NONE" || asked == "NIL") {
       *list = list->substr(0, from) + names.substr(1);

@@ -72,7 +72,7 @@ void take(std::vector<pb::Evidence> found, const fs::path& file, std::set<uint32
   }
 }
 
-// Errors that the program itself printed, in the first kMostText bytes of a text. Data (JSON, tables of numbers) is no
+// Errors and steps that the program itself printed, in the first kMostText bytes of a text. Data (JSON, tables of numbers) is no
 // output of a program.
 bool take_printed(const fs::path& file, EvidenceInput& out) {
   auto source = traces::Source::open(file, {});
@@ -90,10 +90,7 @@ bool take_printed(const fs::path& file, EvidenceInput& out) {
     size += *more;
   }
   text.resize(size);
-  auto errors = faults::printed_errors(text, traces::rank_of_name(file.filename().string()));
-  const bool any = !errors.empty();
-  std::move(errors.begin(), errors.end(), std::back_inserter(out.logs.printed));
-  return any;
+  return faults::add_printed(text, traces::rank_of_name(file.filename().string()), out.logs);
 }
 
 // Recordings among files that hold nothing else, by format. Of a folder with several the table of operations is the job's

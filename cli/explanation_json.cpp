@@ -55,6 +55,17 @@ Json graph_json(const Explanation& e) {
   return rows;
 }
 
+Json pairs_json(const Explanation& e) {
+  Json rows = Json::array();
+  for (const auto& pair : e.pairs) {
+    Json row = {{"peers", pair.peers}, {"transport", pair.transport}};
+    if (!pair.adapter.empty()) row["adapter"] = pair.adapter;
+    if (pair.through >= 0) row["through_rank"] = pair.through;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 Json brief(const Explanation& e) {
   Json row = {{"bytes", e.bytes},
               {"algorithm", e.chosen},
@@ -115,6 +126,8 @@ Json explanation_json(const Explanation& e, const ExplanationFrame& frame) {
   out["graph_kind"] =
       std::array{"rings", "trees", "heads", "head_trees"}[static_cast<size_t>(e.graph_kind)];
   out["graph"] = graph_json(e);
+  for (const auto& [way, pairs] : e.inside_ways) out["inside_ways"][way] = pairs;
+  if (!e.pairs.empty()) out["pairs"] = pairs_json(e);
   out["latency_ns"] = e.latency_time;
   out["latency"] = latency;
   out["transfer_ns"] = e.never ? Json() : Json(e.transfer_time);

@@ -14,12 +14,18 @@ using sim::Explanation;
 
 constexpr size_t kFewChannels = 4;
 constexpr size_t kFewRanks = 32;
+constexpr size_t kFewPairs = 8;
 
 std::string microseconds(double us) { return format_duration(static_cast<Nanos>(us * 1000 + 0.5)); }
 
 std::string nodes_of(const Explanation& e) {
   return fmt::format("{} rank{} on {} node{}", format_count(e.ranks), e.ranks == 1 ? "" : "s",
                      format_count(e.nodes), e.nodes == 1 ? "" : "s");
+}
+
+// "float32 sum"; without the operation where nothing is reduced.
+std::string elements_of(const Explanation& e) {
+  return e.collective.find("reduce") == std::string::npos ? e.type : e.type + " " + e.reduction;
 }
 
 // "297 us", or why there is no time.
@@ -46,7 +52,7 @@ std::string heading(const Explanation& e, const ExplanationFrame& frame, const T
         fmt::format(": {} algbw, {} busbw, {} on {} channel{}", format_bandwidth(e.algorithm_rate),
                     format_bandwidth(e.bus_rate), e.chosen, e.channels, e.channels == 1 ? "" : "s");
   }
-  out += fmt::format("\n{} of {}, {} {}, NCCL {}", nodes_of(e), frame.platform, e.type, e.reduction,
+  out += fmt::format("\n{} of {}, {}, NCCL {}", nodes_of(e), frame.platform, elements_of(e),
                      e.nccl_version);
   if (!e.version_exact) out += fmt::format(" (constants of {})", e.constants_from);
   out += "\n" + band_of(e, frame) + "\n";
@@ -129,7 +135,16 @@ std::string execution(const Explanation& e, const Terminal& t) {
     table.add({"buffers", fmt::format("{} of GPU memory, {} of host memory on the rank with most",
                                       format_bytes(e.gpu_buffers), format_bytes(e.host_buffers))});
   }
-  if (!e.inside.empty() && e.ranks > e.nodes) table.add({"inside a node", e.inside});
+  if (!e.inside.empty() && e.ranks > e.nodes && e.inside_ways.empty()) {
+    table.add({"inside a node", e.inside});
+  }
+  for (const auto& [way, pairs] : e.inside_ways) {
+    std::vector<std::string> few(
+        pairs.begin(),
+        pairs.begin() + static_cast<std::ptrdiff_t>(std::min(pairs.size(), kFewPairs)));
+    if (few.size() < pairs.size()) few.push_back(fmt::format("{} more", pairs.size() - few.size()));
+    table.add({"inside a node", fmt::format("{} from {}", way, join_words(few))});
+  }
   if (!e.between.empty()) table.add({"between nodes", e.between});
   const std::string& used = e.between.empty() ? e.inside : e.between;
   if (!e.offered.empty() && e.offered != used) {
@@ -222,6 +237,22 @@ std::string graphs(const Explanation& e, const ExplanationFrame& frame, const Te
   return out;
 }
 
+std::string ways(const Explanation& e, const Terminal& t) {
+  if (e.pairs.empty()) return "";
+  std::string out = section(t, "how messages of the first rank get there");
+  Table table({{""}, {""}});
+  for (const auto& pair : e.pairs) {
+    std::string way = pair.transport;
+    if (!pair.adapter.empty()) way += " by " + pair.adapter;
+    if (pair.through >= 0) {
+      way += fmt::format(" through the GPU of rank {}{}", pair.through,
+                         pair.adapter.empty() ? "" : " (PXN)");
+    }
+    table.add({fmt::format("to {}", format_ranks(pair.peers)), way});
+  }
+  return out + table.text(t);
+}
+
 std::string account(const Explanation& e, const Terminal& t) {
   std::string out = section(t, "where the time goes");
   Table table({{""}, {"", Align::kRight}, {""}});
@@ -262,17 +293,17 @@ std::string account(const Explanation& e, const Terminal& t) {
 std::string explanation_text(const Explanation& e, const ExplanationFrame& frame,
                              const Terminal& t) {
   return heading(e, frame, t) + comparison(e, t) + execution(e, t) + graphs(e, frame, t) +
-         account(e, t);
+         ways(e, t) + account(e, t);
 }
 
 std::string sweep_text(const std::vector<Explanation>& rows, const ExplanationFrame& frame,
                        const Terminal& t) {
   if (rows.empty()) return "";
   const Explanation& e = rows.front();
-  std::string out = t.styled(Style::kBold, fmt::format("{} on {} of {}, {} {}, NCCL {}",
-                                                       e.collective, nodes_of(e), frame.platform,
-                                                       e.type, e.reduction, e.nccl_version)) +
-                    "\n";
+  std::string out =
+      t.styled(Style::kBold, fmt::format("{} on {} of {}, {}, NCCL {}", e.collective, nodes_of(e),
+                                         frame.platform, elements_of(e), e.nccl_version)) +
+      "\n";
   out += frame.accuracy ? fmt::format(
                               "8 of 10 of {} measured calls on {} took {:.2f} to {:.2f} of the "
                               "time predicted\n\n",

@@ -217,7 +217,7 @@ Verb run_verb() {
         "the same as Chrome's older JSON, which other viewers read");
     add("csv", po::value<std::string>()->value_name("FILE"), "the same for spreadsheets");
     add("nccl-log", po::value<std::string>()->value_name("DIR"),
-        "also write what each rank would print with NCCL_DEBUG=INFO: its start, and errors");
+        "also write what each rank would print with NCCL_DEBUG=INFO: its start, steps, errors");
     add("flight-recorder", po::value<std::string>()->value_name("DIR"),
         "also write what PyTorch's flight recorder would dump, when a watchdog runs out");
     add("dry-run",

@@ -9,6 +9,7 @@
 
 #include "base/units.hpp"
 #include "cli/table.hpp"
+#include "cli/validate_document.hpp"
 #include "validation/accuracy_page.hpp"
 #include "validation/accuracy_plot.hpp"
 #include "validation/certainty/change_checks.hpp"
@@ -21,50 +22,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using validation::Check;
 using validation::CheckRow;
-
-// Six digits: more would be noise of the processor.
-double rounded(double value) { return value == 0 ? 0 : std::stod(fmt::format("{:.6g}", value)); }
-
-Json row_json(const CheckRow& row) {
-  Json out = {{"what", row.what},
-              {"predicted", rounded(row.predicted)},
-              {"measured", rounded(row.measured)},
-              {"unit", row.unit},
-              {"error", rounded(row.error())},
-              {"source", row.source},
-              {"command", row.command}};
-  if (row.high > 0) {
-    out["low"] = rounded(row.low);
-    out["high"] = rounded(row.high);
-  }
-  return out;
-}
-
-Json check_json(const Check& check, bool with_rows) {
-  Json out = {{"id", check.id}, {"what", check.what}, {"n", check.n}};
-  const bool compared = !check.rows.empty();
-  out["median_error"] = compared ? Json(rounded(check.median_error)) : Json(nullptr);
-  out["p90_error"] = compared ? Json(rounded(check.p90_error)) : Json(nullptr);
-  out["median_interval"] =
-      compared && check.interval
-          ? Json::array({rounded(check.interval->low), rounded(check.interval->high)})
-          : Json(nullptr);
-  out["metric"] = check.metric;
-  out["value"] = check.skipped ? Json(nullptr) : Json(rounded(check.value));
-  out["target"] = check.skipped ? Json(nullptr) : Json(check.target);
-  out["at_least"] = check.at_least;
-  if (check.p90_target > 0) out["p90_target"] = check.p90_target;
-  out["met"] = check.met;
-  out["skipped"] = check.skipped;
-  out["why"] = check.why;
-  out["assumptions"] = check.assumptions;
-  if (with_rows) {
-    Json rows = Json::array();
-    for (const CheckRow& row : check.rows) rows.push_back(row_json(row));
-    out["rows"] = std::move(rows);
-  }
-  return out;
-}
 
 std::string text(const std::vector<Check>& checks, const Terminal& terminal, bool with_rows) {
   const auto judged =
@@ -119,8 +76,7 @@ Result<int> show_checks(Context& context, const std::vector<Check>& checks,
   if (context.json()) {
     Json list = Json::array();
     for (const Check& check : checks) list.push_back(check_json(check, rows));
-    done = context.print(
-        Json{{"schema", "rehearse.validate/1"}, {"data", data}, {"checks", std::move(list)}});
+    done = context.print(validate_document({{"data", data}}, std::move(list), Json::object()));
   } else if (context.has("markdown")) {
     done = context.print(std::string_view(validation::accuracy_page(checks)));
   } else if (context.has("html")) {

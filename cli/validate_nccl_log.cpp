@@ -5,11 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/document.hpp"
-#include "base/install.hpp"
 #include "base/units.hpp"
+#include "cli/platform_option.hpp"
 #include "cli/table.hpp"
-#include "platforms/model/catalogue.hpp"
+#include "cli/validate_document.hpp"
+#include "sim/nccl/testbed.hpp"
 #include "traces/evidence/evidence.hpp"
 #include "validation/nccl_log.hpp"
 
@@ -20,41 +20,32 @@ using Json = nlohmann::ordered_json;
 using validation::LogCheck;
 using validation::LogReport;
 
-// A catalogue id, or a YAML file.
-Result<pb::Platform> platform_named(const std::string& name) {
-  RH_TRY(const auto folder, shipped("platforms/catalogue"));
-  const platforms::PlatformCatalogue catalogue(folder);
-  if (name.find_first_of("/.") == std::string::npos) return catalogue.platform(name);
-  pb::Platform platform;
-  if (auto read = read_document_file(name, platform, catalogue.resolver()); !read) {
-    return tl::unexpected(read.error());
-  }
-  return platform;
-}
-
 Result<std::map<std::string, std::string>> environment_of(const Context& context) {
   std::map<std::string, std::string> out;
   if (!context.has("env")) return out;
   for (const std::string& word : context.get<std::vector<std::string>>("env")) {
-    const size_t equals = word.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      return fail(Code::kUsage, fmt::format("--env {} is no NAME=VALUE", word), "validate nccl-log",
-                  "write for example --env NCCL_ALGO=Ring");
-    }
-    out[word.substr(0, equals)] = word.substr(equals + 1);
+    RH_TRY(const sim::RankSetting setting, sim::parse_setting(word));
+    out[setting.name] = setting.value;
   }
   return out;
-}
-
-double quantile(const std::vector<double>& sorted, double share) {
-  if (sorted.empty()) return 0;
-  return sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
 }
 
 struct FileReport {
   std::string file;
   LogReport report;
 };
+
+validation::Check as_check(const LogCheck& log) {
+  validation::Check check;
+  check.id = "nccl-log-" + log.id;
+  check.what = log.what;
+  check.n = log.n;
+  check.metric = "share of logged facts that differ";
+  check.value = log.n == 0 ? 0 : static_cast<double>(log.mismatches) / static_cast<double>(log.n);
+  check.why = log.n == 0 ? log.why : "";
+  judge_value(check);
+  return check;
+}
 
 Json document(const std::vector<FileReport>& files, const std::string& platform) {
   Json checks = Json::array(), differences = Json::array(), assumed = Json::array();
@@ -63,17 +54,10 @@ Json document(const std::vector<FileReport>& files, const std::string& platform)
     rows += report.compared();
     mismatches += report.mismatches();
     for (const LogCheck& check : report.checks) {
-      checks.push_back({{"id", "nccl-log-" + check.id},
-                        {"file", file},
-                        {"what", check.what},
-                        {"n", check.n},
-                        {"mismatches", check.mismatches},
-                        {"median_error", quantile(check.errors, 0.5)},
-                        {"p90_error", quantile(check.errors, 0.9)},
-                        {"target", 0},
-                        {"met", check.mismatches == 0},
-                        {"skipped", check.n == 0},
-                        {"why", check.n == 0 ? check.why : ""}});
+      Json row = check_json(as_check(check), check.errors);
+      row["file"] = file;
+      row["mismatches"] = check.mismatches;
+      checks.push_back(std::move(row));
     }
     for (const validation::LogDifference& d : report.differences) {
       differences.push_back({{"file", file},
@@ -87,13 +71,9 @@ Json document(const std::vector<FileReport>& files, const std::string& platform)
       assumed.push_back({{"file", file}, {"what", what}});
     }
   }
-  return {{"schema", "rehearse.validate/1"},
-          {"platform", platform},
-          {"rows", rows},
-          {"mismatches", mismatches},
-          {"checks", std::move(checks)},
-          {"differences", std::move(differences)},
-          {"assumed", std::move(assumed)}};
+  return validate_document(
+      {{"platform", platform}, {"rows", rows}, {"mismatches", mismatches}}, std::move(checks),
+      {{"differences", std::move(differences)}, {"assumed", std::move(assumed)}});
 }
 
 std::string text(const FileReport& file, const Terminal& terminal) {
@@ -107,10 +87,11 @@ std::string text(const FileReport& file, const Terminal& terminal) {
                 {"median error", Align::kRight},
                 {"why not"}});
   for (const LogCheck& check : report.checks) {
-    checks.add(
-        {check.what, format_count(check.n), format_count(check.mismatches),
-         check.errors.empty() ? "" : fmt::format("{:.1f} %", 100 * quantile(check.errors, 0.5)),
-         check.n == 0 ? check.why : ""});
+    checks.add({check.what, format_count(check.n), format_count(check.mismatches),
+                check.errors.empty()
+                    ? ""
+                    : fmt::format("{:.1f} %", 100 * validation::quantile(check.errors, 0.5)),
+                check.n == 0 ? check.why : ""});
   }
   out += checks.text(terminal);
   for (const std::string& what : report.assumed) out += "  assumed: " + what + "\n";
@@ -129,7 +110,7 @@ Result<int> run_validate_nccl_log(Context& context) {
                 "validate nccl-log", "rehearse validate nccl-log FILE --platform hgx-h100");
   }
   const auto platform_name = context.get<std::string>("platform");
-  RH_TRY(const pb::Platform platform, platform_named(platform_name));
+  RH_TRY(const pb::Platform platform, read_platform(platform_name));
   RH_TRY(const auto environment, environment_of(context));
   std::vector<FileReport> files;
   size_t mismatches = 0;

@@ -10,6 +10,7 @@
 #include "cli/platform_option.hpp"
 #include "cli/table.hpp"
 #include "cli/validate.hpp"
+#include "cli/validate_document.hpp"
 #include "sim/nccl/testbed.hpp"
 #include "validation/accuracy.hpp"
 #include "validation/nccl_tests.hpp"
@@ -29,13 +30,15 @@ Json errors_json(const ErrorSummary& errors) {
           {"bias", errors.bias}};
 }
 
-Json check_json(const std::string& id, const std::string& what, const ErrorSummary& errors) {
-  Json check = {{"id", id}, {"what", what}};
-  check.update(errors_json(errors));
-  check["target"] = NcclTestReport::kTarget;
-  check["met"] = errors.rows == 0 || errors.median <= NcclTestReport::kTarget;
-  check["skipped"] = errors.rows == 0;
-  check["why"] = errors.rows == 0 ? "no row of 1 MiB or more" : "";
+validation::Check judged_check(const NcclTestReport& report) {
+  validation::Check check;
+  check.id = "nccl-tests";
+  check.what = "time of collectives of 1 MiB and more, all hardware";
+  check.n = report.judged.rows;
+  check.value = report.judged.median;
+  check.target = NcclTestReport::kTarget;
+  if (check.n == 0) check.why = "no row of 1 MiB or more";
+  judge_value(check);
   return check;
 }
 
@@ -47,8 +50,9 @@ std::string title(const validation::HardwareReport& hardware) {
 
 Json document(const NcclTestReport& report) {
   Json checks = Json::array(), hardware = Json::array(), rows = Json::array();
-  checks.push_back(check_json("nccl-tests", "time of collectives of 1 MiB and more, all hardware",
-                              report.judged));
+  Json check = check_json(judged_check(report), false);
+  check.update(errors_json(report.judged));
+  checks.push_back(std::move(check));
   for (const auto& h : report.hardware) {
     Json parts = Json::array();
     for (const auto& part : h.parts) {
@@ -83,13 +87,12 @@ Json document(const NcclTestReport& report) {
                     {"channels", p.channels},
                     {"bound", p.bound}});
   }
-  return {{"schema", "rehearse.validate/1"},
-          {"rows", report.predictions.size() + report.unpredicted},
-          {"predicted", report.predictions.size()},
-          {"checks", checks},
-          {"hardware", hardware},
-          {"predictions", rows},
-          {"findings", findings_json(report.findings)}};
+  return validate_document({{"rows", report.predictions.size() + report.unpredicted},
+                            {"predicted", report.predictions.size()}},
+                           std::move(checks),
+                           {{"hardware", hardware},
+                            {"predictions", rows},
+                            {"findings", findings_json(report.findings)}});
 }
 
 std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }

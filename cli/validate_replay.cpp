@@ -9,6 +9,7 @@
 
 #include "base/units.hpp"
 #include "cli/table.hpp"
+#include "cli/validate_document.hpp"
 #include "traces/import/import.hpp"
 #include "validation/replay_check.hpp"
 
@@ -17,6 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using validation::CallTimes;
+using validation::Check;
 using validation::RankStep;
 using validation::ReplayReport;
 
@@ -33,12 +35,6 @@ constexpr const char* kNoWaits =
     "no host call of the trace is known to wait for a stream: step times and starts are the "
     "recording's own";
 
-double at(const std::vector<double>& sorted, double share) {
-  if (sorted.empty()) return 0;
-  const auto n = static_cast<double>(sorted.size());
-  return sorted[std::min(sorted.size() - 1, static_cast<size_t>(std::ceil(share * n)) - 1)];
-}
-
 // How far the predicted ends (or starts) of calls are from the measured ones.
 std::vector<double> call_errors(const ReplayReport& report, Nanos CallTimes::*measured,
                                 Nanos CallTimes::*predicted) {
@@ -50,19 +46,31 @@ std::vector<double> call_errors(const ReplayReport& report, Nanos CallTimes::*me
   return out;
 }
 
-Json check(const char* id, const char* what, const std::vector<double>& errors, double target) {
-  const double most = errors.empty() ? 0 : errors.back();
-  Json row = {{"id", id},
-              {"what", what},
-              {"n", errors.size()},
-              {"median_error", at(errors, 0.5)},
-              {"p90_error", at(errors, 0.9)},
-              {"max_error", most}};
-  row["target"] = target > 0 ? Json(target) : Json(nullptr);
-  row["met"] = target > 0 ? Json(most <= target) : Json(nullptr);
-  row["skipped"] = errors.empty();
-  row["why"] = errors.empty() ? "the trace has none" : "";
-  return row;
+Check figure(const char* id, const char* what, const std::vector<double>& errors) {
+  Check check;
+  check.id = id;
+  check.what = what;
+  check.n = errors.size();
+  check.value = validation::quantile(errors, .5);
+  check.judged = false;
+  check.skipped = errors.empty();
+  if (check.skipped) check.why = "the trace has none";
+  return check;
+}
+
+// The worst step of any rank is judged: a job is as slow as its slowest rank.
+Check step_check(const ReplayReport& report, const std::vector<double>& errors) {
+  Check check = figure("replay-step", "step time of each rank, replayed as recorded", errors);
+  check.metric = "largest error";
+  check.value = errors.empty() ? 0 : errors.back();
+  check.target = kStepTarget;
+  check.judged = true;
+  check.met = !errors.empty() && errors.back() <= kStepTarget;
+  if (!predicts_steps(report)) {
+    check.skipped = true;
+    check.why = kNoWaits;
+  }
+  return check;
 }
 
 Json document(const ReplayReport& report) {
@@ -86,35 +94,23 @@ Json document(const ReplayReport& report) {
                      {"predicted_start_ns", call.predicted_start},
                      {"predicted_end_ns", call.predicted_end}});
   }
-  Json step = check("replay-step", "step time of each rank, replayed as recorded",
-                    step_errors(report, &RankStep::predicted), kStepTarget);
-  if (!predicts_steps(report)) {
-    step["met"] = nullptr;
-    step["skipped"] = true;
-    step["why"] = kNoWaits;
-  }
-  const auto seconds = [](std::vector<double> errors) {
-    for (double& error : errors) error *= 1e-9;
-    return errors;
+  const std::vector<double> errors = step_errors(report, &RankStep::predicted);
+  Json checks = Json::array({check_json(step_check(report, errors), errors)});
+  const auto beside = [&](const char* id, const char* what, const std::vector<double>& others) {
+    checks.push_back(check_json(figure(id, what, others), others));
   };
-  return {
-      {"schema", "rehearse.validate/1"},
-      {"platform", report.platform},
-      {"caveat", caveat(report)},
-      {"checks",
-       Json::array(
-           {std::move(step),
-            check("replay-step-naive", "the same as a sum of kernels per stream",
-                  step_errors(report, &RankStep::naive), 0),
-            check("replay-call-start", "start of each call on each rank, in seconds",
-                  seconds(
-                      call_errors(report, &CallTimes::measured_start, &CallTimes::predicted_start)),
-                  0),
-            check("replay-call-end", "end of each call on each rank, in seconds",
-                  seconds(call_errors(report, &CallTimes::measured_end, &CallTimes::predicted_end)),
-                  0)})},
-      {"steps", steps},
-      {"calls", calls}};
+  beside("replay-step-naive", "the same as a sum of kernels per stream",
+         step_errors(report, &RankStep::naive));
+  const auto seconds = [](std::vector<double> times) {
+    for (double& time : times) time *= 1e-9;
+    return times;
+  };
+  beside("replay-call-start", "start of each call on each rank, in seconds",
+         seconds(call_errors(report, &CallTimes::measured_start, &CallTimes::predicted_start)));
+  beside("replay-call-end", "end of each call on each rank, in seconds",
+         seconds(call_errors(report, &CallTimes::measured_end, &CallTimes::predicted_end)));
+  return validate_document({{"platform", report.platform}, {"caveat", caveat(report)}},
+                           std::move(checks), {{"steps", steps}, {"calls", calls}});
 }
 
 std::string in_percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
@@ -185,7 +181,8 @@ std::string text(const ReplayReport& report, const Terminal& terminal) {
       "step time of {} ranks and steps: error at most {}, median {} (target {}: {}); a naive sum "
       "of "
       "kernels is off by up to {}\n(on {}, largest message {}{}{})\n\n",
-      errors.size(), in_percent(most), in_percent(at(errors, 0.5)), in_percent(kStepTarget),
+      errors.size(), in_percent(most), in_percent(validation::quantile(errors, 0.5)),
+      in_percent(kStepTarget),
       !predicts_steps(report) ? "not tested"
       : most <= kStepTarget   ? "met"
                               : "missed",

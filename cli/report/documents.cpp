@@ -79,9 +79,10 @@ void add_checks(const Json& json, Report& report) {
     check.what = words(row, "what").empty() ? words(row, "id") : words(row, "what");
     check.n = static_cast<uint64_t>(std::clamp(number(row, "n"), 0.0, 1e15));
     const std::string metric = words(row, "metric").empty() ? kMedian : words(row, "metric");
-    const Metric shown = check.what.ends_with(", in seconds")               ? Metric::kSeconds
-                         : metric == kMedian || metric.starts_with("share") ? Metric::kShare
-                                                                            : Metric::kPlain;
+    const Metric shown = check.what.ends_with(", in seconds") ? Metric::kSeconds
+                         : metric.ends_with("error") || metric.starts_with("share")
+                             ? Metric::kShare
+                             : Metric::kPlain;
     // What is judged is the median error unless the check says otherwise.
     check.figure = metric == kMedian ? shown_as(shown, number(row, "median_error"))
                                      : metric + " " + shown_as(shown, number(row, "value"));
@@ -90,8 +91,11 @@ void add_checks(const Json& json, Report& report) {
     check.target =
         target > 0 ? (is_true(row, "at_least") ? "at least " : "at most ") + shown_as(shown, target)
                    : "–";
-    check.verdict = is_true(row, "skipped") ? "skipped" : is_true(row, "met") ? "met" : "not met";
-    if (row.contains("met") && row["met"].is_null()) check.verdict = "";
+    const bool judged = !row.contains("met") || !row["met"].is_null();
+    check.verdict = is_true(row, "skipped") ? "skipped"
+                    : !judged               ? ""
+                    : is_true(row, "met")   ? "met"
+                                            : "not met";
     report.checks.push_back(std::move(check));
   }
 }

@@ -111,6 +111,29 @@ std::string place(size_t index, const char* name, const char* heading, const cha
       name, index, index, name, heading, caption);
 }
 
+std::string best_html(const ReportStudy& study) {
+  const bool drawn = std::ranges::any_of(
+      study.best, [](const ReportStudy::Point& point) { return point.high > 0; });
+  std::vector<HtmlColumn> columns = {{"best", Cells::kFigures},
+                                     {"point", Cells::kNames},
+                                     {words_for(study.objective), Cells::kFigures}};
+  if (drawn) columns.push_back({"step time in 9 of 10 draws", Cells::kFigures});
+  columns.push_back({"symptom"});
+  HtmlTable table(std::move(columns));
+  for (size_t i = 0; i < study.best.size(); ++i) {
+    const ReportStudy::Point& point = study.best[i];
+    std::vector<std::string> cells = {std::to_string(i + 1), text(point.label, 200),
+                                      text(shown_figure(study.objective, point.value))};
+    if (drawn) cells.push_back(range_of(point));
+    cells.push_back(text(point.symptom));
+    table.add(cells);
+  }
+  if (drawn) return table.html();
+  return table.html() +
+         "<p class=\"hint\">Without ranges: <code>rehearse sweep --draws 20</code> "
+         "adds one to every point.</p>\n";
+}
+
 Json points_json(const std::vector<ReportStudy::Point>& points) {
   Json out = Json::array();
   for (const ReportStudy::Point& point : points) {
@@ -129,8 +152,12 @@ ReportStudy study_of(const Json& document) {
   ReportStudy study;
   study.name = words_of(document, "study");
   study.objective = words_of(document, "objective");
-  const auto maximise = document.find("maximise");
-  study.maximise = maximise != document.end() && maximise->is_boolean() && maximise->get<bool>();
+  const auto yes = [&](const char* key) {
+    const auto at = document.find(key);
+    return at != document.end() && at->is_boolean() && at->get<bool>();
+  };
+  study.maximise = yes("maximise");
+  study.overlap = yes("shares_overlap");
   study.points = count_of(document, "points");
   study.computed = count_of(document, "computed");
   study.feasible = count_of(document, "feasible");
@@ -173,24 +200,17 @@ std::string study_html(const ReportStudy& study, size_t index) {
     out += fmt::format("<p class=\"bad\">{} failed: {}</p>\n", format_count(count), text(reason));
   }
   if (!study.best.empty()) {
-    HtmlTable table({{"best", Cells::kFigures},
-                     {"point", Cells::kNames},
-                     {words_for(study.objective), Cells::kFigures},
-                     {"step time in 9 of 10 draws", Cells::kFigures},
-                     {"symptom"}});
-    for (size_t i = 0; i < study.best.size(); ++i) {
-      const ReportStudy::Point& point = study.best[i];
-      table.add({std::to_string(i + 1), text(point.label, 200),
-                 text(shown_figure(study.objective, point.value)), range_of(point),
-                 text(point.symptom)});
-    }
-    out += table.html();
+    out += best_html(study);
   }
   out += "</section>\n<section class=\"pictures\">\n<h2>Pictures</h2>\n";
   out += place(index, "best", "Best points", "The objective of each, the best first.");
   out += place(index, "shares", "What matters",
-               "The part of each axis, and of each pair beyond its axes, in the differences "
-               "between feasible points.");
+               study.overlap
+                   ? "The part of each axis, and of each pair beyond its axes, in the differences "
+                     "between feasible points. Not every combination of values is one of them: "
+                     "shares overlap."
+                   : "The part of each axis, and of each pair beyond its axes, in the differences "
+                     "between feasible points.");
   out += place(index, "means", "What each axis does",
                "The mean of the objective over all feasible points with this value.");
   out += place(index, "front", "Step time against GPUs",

@@ -31,6 +31,7 @@ struct ReportStudy {
   uint64_t points = 0, computed = 0, feasible = 0;
   std::vector<Point> best, front;
   std::vector<Effect> effects;
+  bool overlap = false;                                  // of their shares
   std::vector<std::pair<uint64_t, std::string>> failed;  // how often, why
 };
 

@@ -84,6 +84,14 @@ std::vector<Effect> effects_of(const Plan& plan, const std::map<size_t, Row>& ro
   return out;
 }
 
+bool is_full_product(const Plan& plan, const std::map<size_t, Row>& rows, const Goal& goal) {
+  size_t combinations = 1;
+  for (const StudyAxis& axis : plan.axes) combinations *= axis.values.size();
+  const auto feasible =
+      std::ranges::count_if(rows, [&](const auto& item) { return goal.feasible(item.second); });
+  return static_cast<size_t>(feasible) == combinations;
+}
+
 std::vector<size_t> pareto_front(const std::map<size_t, Row>& rows, const Goal& goal,
                                  const std::string& first, const std::string& second) {
   struct Candidate {

@@ -24,6 +24,11 @@ struct Effect {
 [[nodiscard]] std::vector<Effect> effects_of(const Plan& plan, const std::map<size_t, Row>& rows,
                                              const Goal& goal);
 
+// Every combination of values is a feasible point, so that no axis stands for another. Where not, shares overlap and may add up
+// to more than 1.
+[[nodiscard]] bool is_full_product(const Plan& plan, const std::map<size_t, Row>& rows,
+                                   const Goal& goal);
+
 // Feasible points for which no other has both less of `first` and less of `second` (or one less and the other
 // equal), by rising `first`. Of equal ones the first point.
 [[nodiscard]] std::vector<size_t> pareto_front(const std::map<size_t, Row>& rows, const Goal& goal,

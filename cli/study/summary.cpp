@@ -96,7 +96,11 @@ std::string effects_table(const Summary& s, const Terminal& terminal) {
                shown_figure(s.goal.metric(), effect.means[low]), label_of(axis, high),
                shown_figure(s.goal.metric(), effect.means[high])});
   }
-  return table.text(terminal);
+  std::string out = table.text(terminal);
+  if (!is_full_product(s.plan, s.rows, s.goal)) {
+    out += "shares overlap: not every combination of values is a feasible point\n";
+  }
+  return out;
 }
 
 std::string front_table(const Summary& s, const std::vector<size_t>& front,
@@ -208,6 +212,7 @@ Json summary_json(const Summary& s) {
           {"maximise", s.goal.maximise()},
           {"best", best},
           {"effects", effects},
+          {"shares_overlap", !is_full_product(s.plan, s.rows, s.goal)},
           {"pareto", front},
           {"failed", failed},
           {"folder", s.folder}};

@@ -79,7 +79,12 @@ TEST_CASE("srun's own list of variables is made longer", "[cli][capture]") {
   CHECK(listed[1].starts_with("--export=PATH,HOME,CUDA_INJECTION64_PATH,"));
   const auto none = plan_of({"srun", "--export", "NONE", "a"}).command;
   CHECK(none[2].starts_with("CUDA_INJECTION64_PATH,"));
+  const auto behind_values =
+      plan_of({"srun", "-N", "2", "-l", "--ntasks", "8", "--export=PATH", "a"}).command;
+  CHECK(behind_values[6].starts_with("--export=PATH,CUDA_INJECTION64_PATH,"));
   // Options of the program are not srun's.
+  CHECK(plan_of({"srun", "-n", "4", "a", "--export=NONE"}).command[4] == "--export=NONE");
+  CHECK(plan_of({"srun", "--no-kill", "-u", "a", "--export", "b"}).command.back() == "b");
   CHECK(plan_of({"srun", "a", "--export=NONE"}).command[2] == "--export=NONE");
   const auto by_variable = plan_of({"srun", "a"}, {{"SLURM_EXPORT_ENV", "NONE"}}).command;
   CHECK(by_variable[1].starts_with("--export=CUDA_INJECTION64_PATH,"));

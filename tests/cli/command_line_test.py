@@ -18,6 +18,7 @@ import unittest
 from pathlib import Path
 
 PROGRAM = str(Path(sys.argv.pop(1)).resolve()) if len(sys.argv) > 1 else "rehearse"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def rehearse(*words, **options):
@@ -427,6 +428,27 @@ class Explanations(unittest.TestCase):
         self.assertEqual(rehearse("validate", "nccl-tests", "no-such-table.txt").returncode, 66)
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as empty:
             self.assertEqual(rehearse("validate", "nccl-tests", empty.name).returncode, 65)
+
+    def test_every_validate_prints_checks_of_one_shape(self):
+        fields = {"id", "what", "n", "median_error", "p90_error", "median_interval", "metric", "value", "target", "at_least",
+                  "met", "skipped", "why", "assumptions"}
+        with tempfile.TemporaryDirectory() as folder:
+            trace = f"{folder}/resnet.rtrace"
+            self.assertEqual(rehearse("synth", "resnet50", "--dp", "2", "-o", trace).returncode, 0)
+            for words in (["--only", "decisions"], ["--only", "schedules"],
+                          ["nccl", "--vectors", str(ROOT / "tests/golden/nccl")],
+                          ["nccl-log", str(ROOT / "tests/corpus/nccl_log/h100-2gpu.log"), "--platform", "hgx-h100"],
+                          ["nccl-tests", str(ROOT / "tests/golden/nccl_tests/all_reduce.txt"), "--platform", "hgx-h100"],
+                          ["pairs", str(ROOT / "tests/golden/pairs/pairs.json")], ["replay", trace]):
+                done = rehearse("validate", *words, "--json")
+                document = json.loads(done.stdout)
+                self.assertEqual(list(document)[0], "schema")
+                self.assertEqual(document["schema"], "rehearse.validate/1")
+                self.assertTrue(document["checks"], words)
+                for check in document["checks"]:
+                    self.assertEqual(fields - set(check), set(), (words, check["id"]))
+                    self.assertEqual(check["met"] is None, check["skipped"] or check["target"] is None, check)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -171,6 +171,19 @@ TEST_CASE("effects: what only the two together do is an interaction", "[study]")
   CHECK(effects[2].share == Approx(1));
 }
 
+TEST_CASE("effects: shares overlap where a combination has no feasible point", "[study]") {
+  const Plan plan =
+      good_plan("base: b\naxes:\n  - {set: a, values: [0, 1]}\n  - {set: c, values: [0, 1]}\n");
+  const Goal goal = goal_of("base: b\n");
+  std::map<size_t, Row> rows;
+  for (size_t p = 0; p < 4; ++p) rows[p] = row_with(100 + static_cast<double>(p));
+  CHECK(is_full_product(plan, rows, goal));
+  rows[2].failed = true;
+  CHECK_FALSE(is_full_product(plan, rows, goal));
+  rows.erase(2);
+  CHECK_FALSE(is_full_product(plan, rows, goal));
+}
+
 TEST_CASE("the front has no point that another beats in both", "[study]") {
   const std::map<size_t, Row> rows = {{0, row_with(10, 64)}, {1, row_with(20, 32)},
                                       {2, row_with(25, 32)}, {3, row_with(20, 64)},
