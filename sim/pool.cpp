@@ -21,11 +21,16 @@ struct Wanted {
   unsigned tries = 0;
 };
 
-struct AtWork {
+struct Started {
   Wanted wanted;
   Child child;
+};
+
+struct AtWork {
+  Started now;
   PoolClock::time_point since;
   bool late = false;
+  std::optional<Started> next = std::nullopt;  // begins when `now` ends
 };
 
 bool may_succeed_again(const Error& error) {
@@ -45,16 +50,15 @@ class Pool {
       if (auto started = start(); !started) return started;
       std::vector<pollfd> descriptors;
       for (const AtWork& one : at_work_) {
-        descriptors.push_back({one.child.descriptor(), POLLIN, 0});
+        descriptors.push_back({one.now.child.descriptor(), POLLIN, 0});
       }
       ::poll(descriptors.data(), descriptors.size(), kLookedAfter);
       for (size_t i = at_work_.size(); i-- > 0;) {
         end_late(at_work_[i]);
-        if (descriptors[i].revents == 0 || at_work_[i].child.read(silent_)) continue;
+        if (descriptors[i].revents == 0 || at_work_[i].now.child.read(silent_)) continue;
         AtWork one = std::move(at_work_[i]);
         at_work_.erase(at_work_.begin() + static_cast<std::ptrdiff_t>(i));
-        // Others go on before this one is looked at.
-        if (auto started = give_work(); !started) return started;
+        go_on(one);
         if (auto taken = take(one, ended); !taken) return taken;
       }
     }
@@ -62,25 +66,42 @@ class Pool {
   }
 
  private:
-  // All that may work do, and the next one is there.
+  // All that may work do, and behind each is the next one.
   Result<void> start() {
-    if (auto given = give_work(); !given) return given;
-    if (spare_ || waiting_.empty()) return {};
-    RH_TRY(spare_, Child::start_waiting(piece_));
+    while (!waiting_.empty() && at_work_.size() < std::max(1U, limits_.jobs)) {
+      const Wanted wanted = waiting_.front();
+      RH_TRY(Child child, Child::start(work_on(wanted)));
+      waiting_.pop_front();
+      at_work_.push_back({{wanted, std::move(child)}, PoolClock::now()});
+    }
+    for (AtWork& one : at_work_) {
+      if (waiting_.empty()) break;
+      if (one.next) continue;
+      const Wanted wanted = waiting_.front();
+      RH_TRY(Child child, Child::start_after(one.now.child, work_on(wanted)));
+      waiting_.pop_front();
+      one.next = Started{wanted, std::move(child)};
+    }
     return {};
   }
 
-  Result<void> give_work() {
-    while (!waiting_.empty() && at_work_.size() < std::max(1U, limits_.jobs)) {
-      if (!spare_) {
-        RH_TRY(spare_, Child::start_waiting(piece_));
-      }
-      spare_->begin(waiting_.front().piece);
-      at_work_.push_back({waiting_.front(), std::move(*spare_), PoolClock::now()});
-      waiting_.pop_front();
-      spare_.reset();
+  Work work_on(const Wanted& wanted) const {
+    return [this, wanted](Reporter&) { return piece_(wanted.piece); };
+  }
+
+  // Behind one that has ended: the next has begun by itself; without one, the next of another takes the free core.
+  void go_on(AtWork& ended) {
+    AtWork* from = &ended;
+    if (!ended.next && waiting_.empty()) {
+      const auto other =
+          std::ranges::find_if(at_work_, [](const AtWork& one) { return one.next.has_value(); });
+      if (other != at_work_.end()) from = &*other;
     }
-    return {};
+    if (!from->next) return;
+    from->next->child.begin();
+    AtWork begun{std::move(*from->next), PoolClock::now()};
+    from->next.reset();
+    at_work_.push_back(std::move(begun));
   }
 
   void end_late(AtWork& one) const {
@@ -88,26 +109,26 @@ class Pool {
       return;
     }
     one.late = true;
-    one.child.kill();
+    one.now.child.kill();
   }
 
   Result<void> take(AtWork& one, const Ended& ended) {
-    Result<std::string> answer = one.child.answer();
+    Result<std::string> answer = one.now.child.answer();
     if (!answer && one.late) {
       answer = fail(Code::kLimit,
                     fmt::format("took longer than {}", format_duration(limits_.time.count())));
-    } else if (!answer && ++one.wanted.tries < limits_.tries && may_succeed_again(answer.error())) {
-      waiting_.push_back(one.wanted);
+    } else if (!answer && ++one.now.wanted.tries < limits_.tries &&
+               may_succeed_again(answer.error())) {
+      waiting_.push_back(one.now.wanted);
       return {};
     }
-    return ended(one.wanted.piece, answer);
+    return ended(one.now.wanted.piece, answer);
   }
 
   const PoolLimits& limits_;
   const Piece& piece_;
   std::deque<Wanted> waiting_;
   std::vector<AtWork> at_work_;
-  std::optional<Child> spare_;
   SilentReporter silent_;
 };
 

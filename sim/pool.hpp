@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many pieces of work, each in a forked child of its own (sim/worker.hpp), several at a time. While they work the next child
-// is forked already and waits for its piece, so that a core that becomes free goes on at once.
+// Many pieces of work, each in a forked child of its own (sim/worker.hpp), several at a time. Behind each that works the next
+// child is forked already and begins by itself when that one ends: a core that becomes free goes on at once, while this
+// process takes the answer and forks another.
 #pragma once
 
 #include <chrono>
@@ -13,6 +14,9 @@
 #include "sim/worker.hpp"
 
 namespace rehearse::sim {
+
+// One of many like pieces of work, by number.
+using Piece = std::function<Result<std::string>(size_t piece)>;
 
 struct PoolLimits {
   unsigned jobs = 1;                 // at work at a time

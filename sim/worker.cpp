@@ -95,8 +95,22 @@ class PipeReporter final : public Reporter {
     put(payload, answer.error().fix);
     send(fd, kError, payload);
   }
+  // Who waits for the end need not wait until memory is given back.
+  ::close(fd);
   // SimGrid's static destructors are not for us.
   ::_exit(0);
+}
+
+// In a child that waits: true when `before` has hung up or `orders` has a word, false when its parent is gone.
+bool may_begin(int before, int orders, pid_t parent) {
+  while (true) {
+    pollfd waited[] = {{orders, POLLIN, 0}, {before, 0, 0}};
+    if (::poll(waited, 2, -1) < 0) continue;  // a signal
+    char word = 0;
+    if (waited[0].revents != 0) return ::recv(orders, &word, 1, 0) == 1;
+    // Others may hold the parent's end of `orders` too.
+    if (waited[1].revents != 0) return ::getppid() == parent;
+  }
 }
 
 }  // namespace
@@ -203,21 +217,19 @@ Result<Child> Child::start(const Work& work) {
   return Child(ends[0], pid);
 }
 
-Result<Child> Child::start_waiting(const Piece& piece) {
+Result<Child> Child::start_after(const Child& before, const Work& work) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return fail(Code::kIo, std::string("cannot make a socket: ") + std::strerror(errno));
   }
-  auto child = start([&](Reporter&) -> Result<std::string> {
+  const pid_t parent = ::getpid();
+  auto child = start([&](Reporter& reporter) -> Result<std::string> {
     ::close(ends[1]);
-    size_t which = 0;
-    ssize_t n = 0;
-    do {
-      n = ::read(ends[0], &which, sizeof which);
-    } while (n < 0 && errno == EINTR);
+    // Of the pipe that `before` writes to, this process too holds the end that is read.
+    if (!may_begin(before.descriptor_, ends[0], parent)) ::_exit(0);
     ::close(ends[0]);
-    if (n != sizeof which) ::_exit(0);  // nobody needs it
-    return piece(which);
+    ::close(before.descriptor_);
+    return work(reporter);
   });
   ::close(ends[0]);
   if (!child) {
@@ -228,9 +240,10 @@ Result<Child> Child::start_waiting(const Piece& piece) {
   return child;
 }
 
-void Child::begin(size_t piece) {
-  // One that has died cannot be told; its answer says so.
-  (void)::send(orders_, &piece, sizeof piece, MSG_NOSIGNAL);
+void Child::begin() {
+  // One that has begun, or died, does not listen any more.
+  if (orders_ < 0) return;
+  (void)::send(orders_, "b", 1, MSG_NOSIGNAL);
   ::close(std::exchange(orders_, -1));
 }
 

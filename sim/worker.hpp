@@ -15,16 +15,15 @@
 namespace rehearse::sim {
 
 using Work = std::function<Result<std::string>(Reporter&)>;
-// One of many like pieces of work, by number.
-using Piece = std::function<Result<std::string>(size_t piece)>;
 
 // One child at work. Dropping it kills it.
 class Child {
  public:
   [[nodiscard]] static Result<Child> start(const Work& work);
-  // The same with a child that waits to be told its piece by begin(), once.
-  [[nodiscard]] static Result<Child> start_waiting(const Piece& piece);
-  void begin(size_t piece);
+  // The same with a child that waits until `before` has answered or died, or until begin() is called: the core
+  // that becomes free goes on at once, whatever this process is busy with.
+  [[nodiscard]] static Result<Child> start_after(const Child& before, const Work& work);
+  void begin();
   Child(Child&& other) noexcept;
   Child& operator=(Child&& other) noexcept;
   Child(const Child&) = delete;
