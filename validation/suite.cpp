@@ -77,7 +77,6 @@ std::vector<Check> collectives(const fs::path& data, Reporter&) {
     }
   }
   out.push_back(collective_changes(observed));
-  out.push_back(bandwidth_changes(observed));
   return out;
 }
 

@@ -19,7 +19,6 @@ constexpr double kChangeTolerance = .25;  // as of fault and fix pairs
 constexpr double kChangeTarget = .80;
 constexpr size_t kFewestChanges = 5;  // fewer say nothing of a range
 constexpr Bytes kChangedCall = Bytes{1} << 20;
-constexpr double kBandwidthTarget = .25;           // of the median
 constexpr Bytes kBytesDecide = 16 * kChangedCall;  // from here on links take most of a call's time
 
 struct Predicted {
@@ -60,33 +59,37 @@ CheckRow changed_row(const Predicted& from, const Predicted& to, Change change) 
   return row;
 }
 
-double share_within(const std::vector<CheckRow>& rows) {
-  size_t within = 0;
-  for (const CheckRow& row : rows) within += std::abs(row.error()) <= kChangeTolerance ? 1 : 0;
-  return rows.empty() ? 0 : static_cast<double>(within) / static_cast<double>(rows.size());
+double share_within(const std::vector<double>& errors) {
+  const auto within =
+      std::ranges::count_if(errors, [](double error) { return error <= kChangeTolerance; });
+  return errors.empty() ? 0 : static_cast<double>(within) / static_cast<double>(errors.size());
 }
 
 void judge_changes(Check& check) {
+  std::vector<double> all;
+  for (const CheckRow& row : check.rows) all.push_back(std::abs(row.error()));
   check.metric = "share of changes within 25 %";
-  check.value = share_within(check.rows);
+  check.value = share_within(all);
   check.at_least = true;
   check.target = kChangeTarget;
   judge_value(check);
   std::map<std::string, std::vector<double>> by_kind;
   for (const CheckRow& row : check.rows) by_kind[row.change].push_back(std::abs(row.error()));
   for (const auto& [kind, errors] : by_kind) {
-    check.assumptions.push_back(
-        fmt::format("{}: {} changes, median error {:.1f} %, 9 of 10 {:.1f} %", kind, errors.size(),
-                    100 * quantile_of(errors, .5), 100 * quantile_of(errors, .9)));
+    check.assumptions.push_back(fmt::format(
+        "{}: {} changes, {:.0f} % of them within 25 %, median error {:.1f} %, 9 of 10 {:.1f} %",
+        kind, errors.size(), 100 * share_within(errors), 100 * quantile_of(errors, .5),
+        100 * quantile_of(errors, .9)));
   }
 }
 
 // The same call on GPUs of one generation that other links join: A100 over PCIe and over NVLink, H800 and H100.
-void add_links(const std::vector<ObservedHardware>& hardware, const Point& prior,
-               std::map<std::string, std::vector<double>>& by_size, Check& check) {
+// They are two machines, not one that was changed, and differ in more than their links.
+void add_links(const std::vector<ObservedHardware>& hardware, const Point& prior, Check& check) {
   using Same = std::tuple<uint32_t, uint32_t, uint32_t, std::string, Bytes, std::string>;
   std::map<Same, std::map<std::string, Predicted>> machines;  // by hardware
   std::set<std::string> versions;
+  std::map<std::string, std::vector<double>> by_size;
   for (const ObservedHardware& h : hardware) {
     for (const Observed& one : h.observed) {
       const NcclTestRow& row = one.first;
@@ -110,6 +113,15 @@ void add_links(const std::vector<ObservedHardware>& hardware, const Point& prior
     }
   }
   check.assumptions.insert(check.assumptions.end(), versions.begin(), versions.end());
+  for (const auto& [which, errors] : by_size) {
+    check.assumptions.push_back(fmt::format("{}: {} changes, median error {:.1f} %", which,
+                                            errors.size(), 100 * quantile_of(errors, .5)));
+  }
+  if (!by_size.empty()) {
+    check.assumptions.emplace_back(
+        "machines whose links are compared differ in more: hosts that take longer to start a call "
+        "show in short ones, which a change of one machine's links would not");
+  }
 }
 
 double short_figure(double value) { return std::stod(fmt::format("{:.4f}", value)); }
@@ -120,7 +132,8 @@ Check collective_changes(const std::vector<ObservedHardware>& hardware) {
   Check check;
   check.id = "change-collectives";
   check.what =
-      "ratio of two measured collectives that differ in settings or in scale, data sheet only";
+      "ratio of two measured collectives that differ in settings, in scale or in what links the "
+      "GPUs, data sheet only";
   const Point prior(parameters().size(), 0);
   for (const ObservedHardware& h : hardware) {
     // By what is the same in both, then by what differs.
@@ -153,29 +166,8 @@ Check collective_changes(const std::vector<ObservedHardware>& hardware) {
       }
     }
   }
+  add_links(hardware, prior, check);
   judge_changes(check);
-  return check;
-}
-
-Check bandwidth_changes(const std::vector<ObservedHardware>& hardware) {
-  Check check;
-  check.id = "change-bandwidth";
-  check.what =
-      "ratio of the same collective on two machines whose GPUs other links join, data sheet only";
-  check.target = kBandwidthTarget;
-  std::map<std::string, std::vector<double>> by_size;
-  add_links(hardware, Point(parameters().size(), 0), by_size, check);
-  judge_median(check);
-  for (const auto& [which, errors] : by_size) {
-    check.assumptions.push_back(fmt::format("{}: {} changes, median error {:.1f} %", which,
-                                            errors.size(), 100 * quantile_of(errors, .5)));
-  }
-  check.assumptions.push_back(fmt::format(
-      "{:.0f} % of the changes are within 25 %, where the other kinds are to have {:.0f} %",
-      100 * share_within(check.rows), 100 * kChangeTarget));
-  check.assumptions.emplace_back(
-      "the machines differ in more than their links: hosts that take longer to start a call show "
-      "in short ones, which a change of one machine's links would not");
   return check;
 }
 

@@ -12,11 +12,9 @@
 namespace rehearse::validation {
 
 // From nccl-tests tables and data sheets alone, of calls of 1 MiB and more: a forced algorithm or protocol against NCCL's
-// own choice where that is another (algorithm), more GPUs or nodes (scale).
+// own choice where that is another (algorithm), more GPUs or nodes (scale), GPUs of one generation and number that other
+// links join (bandwidth). Each kind's own share is among the assumptions.
 [[nodiscard]] Check collective_changes(const std::vector<ObservedHardware>& hardware);
-// The same of GPUs of one generation and number that other links join (bandwidth). They are two machines, not one that was
-// changed: judged by itself, by the median.
-[[nodiscard]] Check bandwidth_changes(const std::vector<ObservedHardware>& hardware);
 
 // From predicted and measured step times (rows that share a group are of one model): one layout against the next.
 [[nodiscard]] Check layout_changes(const std::vector<CheckRow>& steps);
