@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/random.hpp"
 #include "sim/scenario/environment.hpp"
@@ -16,15 +17,19 @@ constexpr Nanos kTuneMillisecond = 1'000'000;
 constexpr double kTestPointsMs[] = {5, 50, 25, 10};
 constexpr double kLeastCycleMs = 1, kMostCycleMs = 100;
 
-// The operation of the last collective that the rank issues in a step; kNoOp: there is none.
-traces::OpId last_collective(const traces::RankProgram& rank, uint32_t steps, uint32_t step) {
-  for (size_t c = rank.calls.size(); c-- > 0;) {
+// The operation of the last collective that the rank issues in each step; kNoOp: there is none.
+std::vector<traces::OpId> last_collectives(const traces::RankProgram& rank, uint32_t steps) {
+  std::vector<traces::OpId> out(steps, traces::kNoOp);
+  for (size_t c = 0; c < rank.calls.size(); ++c) {
     if (traces::is_point_to_point(rank.calls[c].collective)) continue;
     const traces::OpId op = rank.call_op[c];
-    const traces::OpId* begin = &rank.step_begin[lane_of(rank, op) * (steps + 1) + step];
-    if (op >= begin[0] && op < begin[1]) return op;
+    const traces::OpId* const begin = &rank.step_begin[lane_of(rank, op) * (steps + 1)];
+    const auto begun = std::upper_bound(begin, begin + steps + 1, op) - begin;
+    if (begun > 0 && begun <= static_cast<std::ptrdiff_t>(steps)) {
+      out[static_cast<size_t>(begun) - 1] = op;
+    }
   }
-  return traces::kNoOp;
+  return out;
 }
 
 }  // namespace
@@ -56,8 +61,9 @@ Result<void> autotune(const Scenario& scenario, traces::Program& program) {
   }
   for (traces::RankProgram& rank : program.ranks) {
     if (auto written = write_out(rank, program.steps); !written) return written;
+    const std::vector<traces::OpId> last = last_collectives(rank, program.steps);
     for (uint32_t step = 0; step < program.steps; ++step) {
-      const traces::OpId op = last_collective(rank, program.steps, step);
+      const traces::OpId op = last[step];
       const Nanos more = tuned_cycle(settings, scenario.document.seed(), step) - settings.cycle;
       if (op != traces::kNoOp) rank.gap[op] += std::max<Nanos>(0, more / 2);
     }

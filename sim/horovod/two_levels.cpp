@@ -81,8 +81,9 @@ class TwoLevels {
     program_.findings.add("horovod-setting", Severity::kWarning, variable, why);
   }
 
-  How how(const Call& call, const HorovodSettings& settings) {
+  How how(traces::RankId rank, const Call& call, const HorovodSettings& settings) {
     const Levels& levels = levels_[call.communicator];
+    if (!levels.seat.contains(rank)) return How::kFlat;  // a recording may miss a member
     const bool reduce = call.collective == Collective::kAllReduce &&
                         (settings.hierarchical_allreduce || settings.torus_allreduce);
     const bool gather =
@@ -174,7 +175,7 @@ class TwoLevels {
     Plan plan = plan_of(rank, program_.steps);
     std::map<traces::OpId, std::vector<uint32_t>> ahead;  // indices of fresh operations
     for (size_t c = 0; c < rank.calls.size(); ++c) {
-      const How as = how(rank.calls[c], settings);
+      const How as = how(rank.rank, rank.calls[c], settings);
       if (as == How::kFlat) continue;
       const traces::OpId op = rank.call_op[c];
       const Call& whole = rank.calls[c];

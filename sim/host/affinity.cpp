@@ -127,6 +127,7 @@ bool binds_processes(const pb::Launch& launch) {
 
 Result<void> bind_processes(const pb::Scenario& document, traces::Program& program) {
   const pb::Launch& launch = document.launch();
+  if (!binds_processes(launch)) return {};
   std::map<uint32_t, uint32_t> node_of, on_node;
   for (const pb::RankLaunch& rank : launch.ranks()) node_of[rank.rank()] = rank.node();
   const auto several_nodes = [&](const traces::Communicator& communicator) {

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "sim/horovod/autotune.hpp"
+#include "sim/horovod/two_levels.hpp"
 #include "sim/host/affinity.hpp"
 #include "sim/run_program.hpp"
 #include "sim/simulate.hpp"
@@ -122,6 +123,21 @@ TEST_CASE("a rank with another Horovod algorithm is waited for without end", "[s
     const pb::Outcome other = outcome_with(2, {fmt::format("launch.ranks[3].env.{}", variable)});
     CHECK(other.verdict() == pb::HANG);
   }
+}
+
+TEST_CASE("calls of a rank that its communicator does not list stay at one level",
+          "[sim][horovod]") {
+  const Scenario scenario = job(2, {"launch.env.HOROVOD_TORUS_ALLREDUCE=1"});
+  traces::Program program = program_with(2, {});
+  for (traces::Communicator& communicator : program.communicators) {
+    std::erase_if(communicator.members, [](traces::RankId rank) { return rank % 8 == 3; });
+  }
+  std::vector<bool> grew(program.communicators.size(), false);
+  REQUIRE(in_two_levels(scenario, program, grew));
+  const auto of_missing = calls_by_kind(program.ranks[3]),
+             of_member = calls_by_kind(program.ranks[4]);
+  CHECK(of_missing.count(Collective::kReduceScatter) == 0);
+  CHECK(of_member.count(Collective::kReduceScatter) == 1);
 }
 
 TEST_CASE("a hierarchical all-gather is for MPI", "[sim][horovod]") {
