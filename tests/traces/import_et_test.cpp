@@ -134,6 +134,21 @@ TEST_CASE("an execution trace tells the groups of its job", "[import][et]") {
   CHECK(hostile->trace.communicators.at(0).members.size() == 4);
 }
 
+TEST_CASE("the size of the job is that of its largest group of all ranks", "[import][et]") {
+  for (const char* const second :
+       {R"({\"pg_name\": \"5\", \"ranks\": [], \"group_size\": 2})",
+        R"({\"pg_name\": \"5\", \"ranks\": [1, -7], \"group_size\": 9})"}) {
+    INFO(second);
+    std::string text = grouped(R"(["0", "default_pg"])", "");
+    const size_t begin = text.find(R"({\"pg_name\": \"5\")"), end = text.find("]\"", begin);
+    REQUIRE(end != std::string::npos);
+    text.replace(begin, end - begin, second);
+    const auto got = samples::import_text(text);
+    REQUIRE(got);
+    CHECK(got->trace.header.world_size() == 4);
+  }
+}
+
 TEST_CASE("collectives whose profile tells no group get that of the execution trace",
           "[import][et]") {
   const TempFolder folder;

@@ -57,18 +57,29 @@ std::optional<size_t> place_of(const std::vector<uint32_t>& order, const std::ve
   return std::nullopt;
 }
 
-const Communicator* group_named(const CallSizes& sizes, const std::string& name) {
-  const auto at = std::find_if(sizes.groups.begin(), sizes.groups.end(),
-                               [&](const Communicator& c) { return c.id == name; });
-  return name.empty() || at == sizes.groups.end() ? nullptr : &*at;
+// Where a communicator stands among others, by name; of namesakes the first.
+using ByName = std::map<std::string, uint32_t>;
+
+ByName by_name(const std::vector<Communicator>& communicators) {
+  ByName out;
+  for (size_t i = 0; i < communicators.size(); ++i) {
+    out.emplace(communicators[i].id, static_cast<uint32_t>(i));
+  }
+  return out;
+}
+
+const Communicator* group_named(const CallSizes& sizes, const ByName& groups,
+                                const std::string& name) {
+  const auto at = groups.find(name);
+  return name.empty() || at == groups.end() ? nullptr : &sizes.groups[at->second];
 }
 
 // Moves a call to the group that the execution trace tells; the peer is a place among its members.
-void regroup(Call& call, const Communicator& group, RankPart& part) {
-  const auto known = std::find_if(part.communicators.begin(), part.communicators.end(),
-                                  [&](const Communicator& c) { return c.id == group.id; });
-  const auto index = static_cast<uint32_t>(known - part.communicators.begin());
-  if (known == part.communicators.end()) part.communicators.push_back(group);
+void regroup(Call& call, const Communicator& group, ByName& known, RankPart& part) {
+  const auto [named, fresh] =
+      known.emplace(group.id, static_cast<uint32_t>(part.communicators.size()));
+  const uint32_t index = named->second;
+  if (fresh) part.communicators.push_back(group);
   if (call.peer >= 0) {
     const std::vector<RankId>& before = part.communicators[call.communicator].members;
     const auto at = static_cast<size_t>(call.peer);
@@ -202,6 +213,8 @@ void join_sizes(const CallSizes& sizes, RankPart& part, Findings& findings) {
                  "the first stretch with the same collectives is taken");
   }
   part.sized.resize(calls.size(), true);
+  const ByName groups = by_name(sizes.groups);
+  ByName known = by_name(part.communicators);
   for (size_t i = 0; i < order.size(); ++i) {
     const CallSizes::Row& row = sizes.rows[*first + i];
     Call& call = calls[order[i]];
@@ -217,8 +230,8 @@ void join_sizes(const CallSizes& sizes, RankPart& part, Findings& findings) {
     if (row.dtype != DType::kUnknown) call.dtype = row.dtype;
     part.sized[order[i]] = true;
     if (order[i] < part.grouped.size() && !part.grouped[order[i]]) {
-      if (const Communicator* const group = group_named(sizes, row.group)) {
-        regroup(call, *group, part);
+      if (const Communicator* const group = group_named(sizes, groups, row.group)) {
+        regroup(call, *group, known, part);
         part.grouped[order[i]] = true;
       }
     }
@@ -231,12 +244,13 @@ std::optional<RankPart> rank_of_sizes(const CallSizes& sizes, Strings& strings,
   RankPart part;
   part.trace.rank = sizes.rank.value_or(0);
   part.trace.lanes.push_back({LaneKind::kHostThread, 0, strings.intern("execution trace")});
-  std::map<std::string, uint32_t> groups;
+  const ByName told_groups = by_name(sizes.groups);
+  ByName groups;
   for (size_t i = 0; i < sizes.rows.size(); ++i) {
     const CallSizes::Row& row = sizes.rows[i];
     const auto [group, added] = groups.emplace(row.group, static_cast<uint32_t>(groups.size()));
     if (added) {
-      const Communicator* const told = group_named(sizes, row.group);
+      const Communicator* const told = group_named(sizes, told_groups, row.group);
       part.communicators.push_back(told != nullptr ? *told : Communicator{"default", "", {}, ""});
       part.places.push_back({row.group_size, -1});
     }

@@ -127,6 +127,7 @@ GroupNode group_of(const dom::element& in) {
   for (const dom::element rank : ranks) {
     if (rank.get_int64().get(number) != simdjson::SUCCESS || number < 0 || number >= kMostRank) {
       out.group.members.clear();
+      out.size = 0;  // not of all ranks: nobody says of whom
       break;
     }
     out.group.members.push_back(static_cast<RankId>(number));

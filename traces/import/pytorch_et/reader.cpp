@@ -18,18 +18,18 @@ namespace {
 void name_groups(std::vector<CommNode>& nodes, const std::vector<GroupNode>& listed,
                  CallSizes& sizes) {
   std::map<std::string, size_t> index;
+  std::map<int64_t, const std::string*> by_backend;  // names, of `listed`
   uint64_t held = 0;
   for (const GroupNode& g : listed) {
     if (index.emplace(g.group.id, sizes.groups.size()).second) sizes.groups.push_back(g.group);
+    by_backend.emplace(g.backend, &g.group.id);
   }
   for (CommNode& node : nodes) {
     if (!node.row) continue;
     CallSizes::Row& row = *node.row;
     if (row.group.empty() && node.backend != 0) {
-      const auto known = std::find_if(listed.begin(), listed.end(), [&](const GroupNode& g) {
-        return g.backend == node.backend;
-      });
-      if (known != listed.end()) row.group = known->group.id;
+      const auto known = by_backend.find(node.backend);
+      if (known != by_backend.end()) row.group = *known->second;
     }
     if (row.group.empty()) continue;
     const auto [at, added] = index.emplace(row.group, sizes.groups.size());
@@ -122,7 +122,9 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   FilePart part;
   part.framework = "pytorch";
   for (const GroupNode& g : groups) {
-    if (g.group.members.empty() && g.size > 0) part.world_size = g.size;
+    if (g.group.members.empty() && g.size > 0) {
+      part.world_size = std::max(part.world_size.value_or(0), g.size);
+    }
   }
   part.sizes.push_back(std::move(sizes));
   return part;
