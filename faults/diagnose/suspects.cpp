@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -178,15 +179,17 @@ std::optional<int64_t> stop_of_wanted(const pb::Outcome& outcome) {
 std::optional<uint32_t> number_behind(const std::string& text, size_t at, const char* word) {
   const size_t begin = text.find(word, at);
   if (begin == std::string::npos) return std::nullopt;
-  const char* digits = text.c_str() + begin + std::char_traits<char>::length(word);
-  if (std::isdigit(static_cast<unsigned char>(*digits)) == 0) return std::nullopt;
-  return static_cast<uint32_t>(std::atoi(digits));
+  const char* digits = text.data() + begin + std::char_traits<char>::length(word);
+  uint32_t number = 0;
+  const auto read = std::from_chars(digits, text.data() + text.size(), number);
+  return read.ec == std::errc{} ? std::optional(number) : std::nullopt;
 }
 
-// "rank 4 of 16 ranks has already checked in", "rank 9 and rank 8 both on CUDA device 7000".
-void add_named_ranks(const std::string& text, Suspects& out) {
+// "rank 4 of 16 ranks has already checked in", "rank 9 and rank 8 both on CUDA device 7000": those that the job has.
+void add_named_ranks(const std::string& text, uint32_t ranks, Suspects& out) {
   for (size_t at = text.find("rank "); at != std::string::npos; at = text.find("rank ", at + 1)) {
-    if (const auto rank = number_behind(text, at, "rank ")) add_once(out.ranks, *rank);
+    const auto rank = number_behind(text, at, "rank ");
+    if (rank && *rank < ranks) add_once(out.ranks, *rank);
   }
 }
 
@@ -262,7 +265,7 @@ void from_failure(const pb::Outcome& outcome, Suspects& out) {
     for (const uint32_t rank : said) add_once(out.ranks, rank);
   }
   for (const pb::ErrorText& error : outcome.error_text()) {
-    if (out.ranks.size() < 4 * kFew) add_named_ranks(error.text(), out);
+    if (out.ranks.size() < 4 * kFew) add_named_ranks(error.text(), outcome.ranks(), out);
   }
   // What disagreed at the call that the others wait in: who came with another size.
   std::map<int64_t, std::vector<uint32_t>> sizes;
@@ -418,7 +421,7 @@ Suspects find_suspects(const pb::Outcome& outcome, const Changes& changes,
     if (culprit.has_node()) add_once(out.nodes, culprit.node());
   }
   for (const pb::OutcomeFinding& finding : outcome.findings()) {
-    add_named_ranks(finding.first(), out);
+    add_named_ranks(finding.first(), outcome.ranks(), out);
     add_named_adapter(finding.first(), out);
   }
   if (outcome.verdict() == pb::HANG || outcome.verdict() == pb::CRASH) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "faults/diagnose/suspects.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -71,6 +72,22 @@ TEST_CASE("who stopped did so between the last call with it and the first that w
   CHECK(*suspects.moment == 100'000'000);
   REQUIRE_FALSE(suspects.ranks.empty());
   CHECK(suspects.ranks.front() == 3);
+}
+
+TEST_CASE("ranks that texts name are suspects where the job has them", "[faults][diagnose]") {
+  pb::Outcome run;
+  run.set_verdict(pb::CRASH);
+  run.set_ranks(16);
+  pb::ErrorText& error = *run.add_error_text();
+  error.set_rank(2);
+  error.set_text(
+      "rank 9 and rank 16 both on CUDA device 7000; rank 4294967298; rank 99999999999; rank x");
+  const sim::Scenario job = testing::small_scenario();
+  const Suspects suspects =
+      find_suspects(run, changes_of(run, pb::Outcome{}), job.document, /*pace=*/1);
+  CHECK(std::count(suspects.ranks.begin(), suspects.ranks.end(), 9u) == 1);
+  CHECK(std::all_of(suspects.ranks.begin(), suspects.ranks.end(),
+                    [](uint32_t rank) { return rank < 16; }));
 }
 
 TEST_CASE("usual values of a parameter that nobody sees are all tried", "[faults][diagnose]") {
