@@ -75,7 +75,8 @@ Result<int> show_checks(Context& context, const std::vector<Check>& checks,
   Result<void> done;
   if (context.json()) {
     Json list = Json::array();
-    for (const Check& check : checks) list.push_back(check_json(check, rows));
+    for (const Check& check : checks)
+      list.push_back(check_json(check, rows ? CheckRows::kListed : CheckRows::kLeftOut));
     done = context.print(validate_document({{"data", data}}, std::move(list), Json::object()));
   } else if (context.has("markdown")) {
     done = context.print(std::string_view(validation::accuracy_page(checks)));

@@ -30,7 +30,7 @@ Json row_json(const CheckRow& row) {
 
 }  // namespace
 
-Json check_json(const Check& check, bool with_rows) {
+Json check_json(const Check& check, CheckRows listed) {
   Json out = {{"id", check.id}, {"what", check.what}, {"n", check.n}};
   const bool compared = !check.rows.empty(), judged = check.judged && !check.skipped;
   out["median_error"] = compared ? Json(rounded(check.median_error)) : Json(nullptr);
@@ -48,7 +48,7 @@ Json check_json(const Check& check, bool with_rows) {
   out["skipped"] = check.skipped;
   out["why"] = check.why;
   out["assumptions"] = check.assumptions;
-  if (with_rows) {
+  if (listed == CheckRows::kListed) {
     Json rows = Json::array();
     for (const CheckRow& row : check.rows) rows.push_back(row_json(row));
     out["rows"] = std::move(rows);
@@ -57,7 +57,7 @@ Json check_json(const Check& check, bool with_rows) {
 }
 
 Json check_json(const Check& check, const std::vector<double>& errors) {
-  Json out = check_json(check, false);
+  Json out = check_json(check, CheckRows::kLeftOut);
   if (errors.empty()) return out;
   out["median_error"] = rounded(validation::quantile(errors, .5));
   out["p90_error"] = rounded(validation::quantile(errors, .9));

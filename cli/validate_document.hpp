@@ -3,14 +3,18 @@
 // what else a kind of reference has to tell (differences, steps, hardware) stands beside the checks.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "validation/check.hpp"
 
 namespace rehearse::cli {
 
+enum class CheckRows : uint8_t { kLeftOut, kListed };
+
 // Fields that a check does not have are null: errors where no rows were compared, target and verdict where nothing is judged.
-[[nodiscard]] nlohmann::ordered_json check_json(const validation::Check& check, bool with_rows);
+[[nodiscard]] nlohmann::ordered_json check_json(const validation::Check& check, CheckRows rows);
 
 // The same of errors that are known without their rows: absolute values, ascending.
 [[nodiscard]] nlohmann::ordered_json check_json(const validation::Check& check,

@@ -50,7 +50,7 @@ std::string title(const validation::HardwareReport& hardware) {
 
 Json document(const NcclTestReport& report) {
   Json checks = Json::array(), hardware = Json::array(), rows = Json::array();
-  Json check = check_json(judged_check(report), false);
+  Json check = check_json(judged_check(report), CheckRows::kLeftOut);
   check.update(errors_json(report.judged));
   checks.push_back(std::move(check));
   for (const auto& h : report.hardware) {
