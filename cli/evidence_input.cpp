@@ -60,10 +60,11 @@ Result<std::vector<fs::path>> files_below(const fs::path& folder) {
 
 void take(std::vector<pb::Evidence> found, const fs::path& file, std::set<uint32_t>& ranks,
           EvidenceInput& out) {
+  const auto rank = traces::rank_of_name(file.filename().string());
+  if (rank) out.logs.ranks.insert(*rank);
   for (pb::Evidence& evidence : found) {
     if (evidence.has_nccl_log()) {
-      out.logs.nccl.push_back({traces::rank_of_name(file.filename().string()),
-                               std::move(*evidence.mutable_nccl_log())});
+      out.logs.nccl.push_back({rank, std::move(*evidence.mutable_nccl_log())});
     }
     if (!evidence.has_flight_recorder()) continue;
     pb::FlightRecorder& recorder = *evidence.mutable_flight_recorder();
@@ -75,6 +76,10 @@ void take(std::vector<pb::Evidence> found, const fs::path& file, std::set<uint32
 // Errors and steps that the program itself printed, in the first kMostText bytes of a text. Data (JSON, tables of numbers) is no
 // output of a program.
 bool take_printed(const fs::path& file, EvidenceInput& out) {
+  const auto rank = traces::rank_of_name(file.filename().string());
+  std::error_code error;
+  // What a launcher keeps of a process without a word.
+  if (fs::file_size(file, error) == 0 && !error) return faults::add_printed("", rank, out.logs);
   auto source = traces::Source::open(file, {});
   if (!source) return false;
   const std::string_view head = source->head();
@@ -90,7 +95,7 @@ bool take_printed(const fs::path& file, EvidenceInput& out) {
     size += *more;
   }
   text.resize(size);
-  return faults::add_printed(text, traces::rank_of_name(file.filename().string()), out.logs);
+  return faults::add_printed(text, rank, out.logs);
 }
 
 // Recordings among files that hold nothing else, by format. Of a folder with several the table of operations is the job's
@@ -154,15 +159,17 @@ Result<EvidenceInput> sort_inputs(Context& context) {
       }
     }
   }
-  if (out.main.empty() && out.logs.empty()) {
+  // Steps that a script told of say less than a recording of them, and nothing where there is no job to compare with.
+  if (out.main.empty() && (out.logs.empty() || out.logs.only_steps())) {
     out.traces = recordings(silent);
-    if (out.traces.empty()) {
+    if (out.traces.empty() && (out.logs.empty() || !context.has("scenario"))) {
       if (wrong && context.inputs().size() == 1) return tl::unexpected(*wrong);
-      return fail(Code::kBadInput,
-                  "neither flight recorder dumps, logs with errors nor recordings of one format",
-                  context.inputs().front(),
-                  "give the folder with nccl_trace_rank_* files, the output of the ranks, or the "
-                  "recordings of one job");
+      return fail(
+          Code::kBadInput,
+          "neither flight recorder dumps, logs with errors nor recordings of one format",
+          context.inputs().front(),
+          "give the folder with nccl_trace_rank_* files, the output of the ranks, or the "
+          "recordings of one job; steps that a script told of are compared with --scenario");
     }
   }
   return out;

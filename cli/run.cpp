@@ -2,6 +2,7 @@
 // `rehearse run`: one scenario, simulated.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -65,9 +66,13 @@ Result<void> write_to_folder(Context& context, const char* option, const std::st
 Result<void> write_logs(Context& context, const sim::Scenario& scenario,
                         const pb::Outcome& outcome) {
   if (context.has("nccl-log")) {
-    RH_TRY(const auto files, faults::log_files(scenario, outcome));
+    RH_TRY(auto files, faults::log_files(scenario, outcome));
+    std::erase_if(files, [](const auto& file) { return !file.first.ends_with(".log"); });
+    // Of a process without a word an empty file is there, unless none has any.
+    const bool silent = std::all_of(files.begin(), files.end(),
+                                    [](const auto& file) { return file.second.empty(); });
     for (const auto& [name, text] : files) {
-      if (!name.ends_with(".log") || text.empty()) continue;
+      if (silent) break;
       if (auto done = write_to_folder(context, "nccl-log", "nccl-" + name, text); !done)
         return done;
     }

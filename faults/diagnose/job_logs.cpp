@@ -125,11 +125,16 @@ Result<LogFiles> log_files(const sim::Scenario& scenario, const pb::Outcome& out
 }
 
 bool add_printed(std::string_view text, std::optional<uint32_t> rank, JobLogs& logs) {
+  if (rank) {
+    logs.ranks.insert(*rank);
+    logs.output.insert(*rank);
+    if (text.find_first_not_of(" \t\r\n") != text.npos) logs.spoke.insert(*rank);
+  }
   std::vector<PrintedError> errors = printed_errors(text, rank);
   const Result<StepLines>& lines = StepLines::shipped();
   ToldSteps told = lines ? told_steps(text, *lines) : ToldSteps{};
   const bool steps = told.lines > 0;
-  if (steps || told.others > 0) logs.steps.push_back({rank, std::move(told)});
+  if (steps || told.began) logs.steps.push_back({rank, std::move(told)});
   const bool any = steps || !errors.empty();
   std::move(errors.begin(), errors.end(), std::back_inserter(logs.printed));
   return any;
@@ -140,7 +145,6 @@ bool add_log(std::string_view bytes, const std::string& name, JobLogs& logs) {
   if (rank) logs.ranks.insert(*rank);
   bool tells = false;
   if (bytes.find('\0') == bytes.npos && !bytes.starts_with('{')) {
-    if (rank && bytes.find_first_not_of(" \t\r\n") != bytes.npos) logs.spoke.insert(*rank);
     tells = add_printed(bytes, rank, logs);
   }
   Findings findings;

@@ -40,13 +40,21 @@ struct JobLogs {
   };
   std::vector<StepsOfRank> steps;  // of files that hold output of the program
   std::set<uint32_t> ranks;        // that left a file, were it empty; empty: names do not tell
+  std::set<uint32_t> output;       // of them: whose output is there, were it empty
   std::set<uint32_t> spoke;        // of them: with a word in it
 
   // No word that is known: a text of other words is no evidence.
-  [[nodiscard]] bool empty() const {
-    const bool steps_told = std::any_of(steps.begin(), steps.end(),
-                                        [](const StepsOfRank& one) { return one.told.lines > 0; });
-    return nccl.empty() && printed.empty() && recorders.empty() && !steps_told;
+  [[nodiscard]] bool empty() const { return no_trouble() && !tells_steps(); }
+  // Nothing but steps that a script told of.
+  [[nodiscard]] bool only_steps() const { return no_trouble() && tells_steps(); }
+
+ private:
+  [[nodiscard]] bool no_trouble() const {
+    return nccl.empty() && printed.empty() && recorders.empty();
+  }
+  [[nodiscard]] bool tells_steps() const {
+    return std::any_of(steps.begin(), steps.end(),
+                       [](const StepsOfRank& one) { return one.told.lines > 0; });
   }
 };
 
@@ -59,7 +67,7 @@ struct JobLogs {
 using LogFiles = std::map<std::string, std::string>;
 [[nodiscard]] Result<LogFiles> log_files(const sim::Scenario& scenario, const pb::Outcome& outcome);
 
-// What the program of a rank printed, errors and steps; false: neither.
+// What the program of a rank printed, errors and steps; false: neither. `text` is its output, were it empty.
 [[nodiscard]] bool add_printed(std::string_view text, std::optional<uint32_t> rank, JobLogs& logs);
 // One more file, whatever it is; false: it tells nothing. `name` without folder.
 [[nodiscard]] bool add_log(std::string_view bytes, const std::string& name, JobLogs& logs);

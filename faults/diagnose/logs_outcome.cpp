@@ -19,6 +19,7 @@ namespace {
 
 constexpr const char* kFact = "in-logs";
 constexpr const char* kNoLonger = "no longer: ";
+constexpr std::string_view kPrintsNothing = " prints nothing";
 // Signs that somebody gave up waiting.
 constexpr std::array<std::string_view, 5> kGaveUp = {"imeout", "imed out", "Watchdog", "Stalled",
                                                      "stall"};
@@ -26,8 +27,6 @@ constexpr std::array<std::string_view, 5> kGaveUp = {"imeout", "imed out", "Watc
 constexpr std::string_view kWatchdog = "Watchdog caught collective operation timeout";
 // Steps this much longer at the end than at the beginning are more than the usual ups and downs.
 constexpr double kSlowingDown = 1.2;
-// Lines of a script before its first step.
-constexpr uint32_t kFewWords = 10;
 
 bool gave_up(std::string_view text) {
   return std::any_of(kGaveUp.begin(), kGaveUp.end(),
@@ -159,33 +158,33 @@ void add_progress(const JobLogs& logs, pb::Outcome& out) {
   if (first < last) out.set_last_progress_ns(last - first);
 }
 
-// Steps that the script told of. Nobody knows them where no word of the program is there, as in files of NCCL alone, or where it
-// has much to say and nothing of it is known.
+// Steps that the script told of. Nobody knows them where no word of the program is there, as in files of NCCL alone, or where
+// none of its words is known.
 void add_steps_told(const JobLogs& logs, pb::Outcome& out) {
   std::set<uint32_t> tell;
-  uint32_t most = 0, others = 0;
+  std::optional<uint32_t> most;
   for (const JobLogs::StepsOfRank& one : logs.steps) {
-    most = std::max(most, one.told.lines);
-    others += one.told.others;
+    if (one.told.steps) most = std::max(most.value_or(0), *one.told.steps);
     if (one.rank && one.told.lines > 0) tell.insert(*one.rank);
     if (const auto longer = growth(one.told); longer && *longer > kSlowingDown) {
       add_fact("steps take longer towards the end", out);
     }
   }
-  if (most == 0 && (others == 0 || others > kFewWords)) return;
+  if (!most) return;
   pb::OutcomeFinding& finding = *out.add_findings();
   finding.set_id(std::string(kStepsTold));
-  finding.set_count(most);
-  if (tell.size() > 1 && out.communicators().empty()) {
+  finding.set_count(*most);
+  // Where NCCL says nothing at all it may not have been asked to, and scripts that print on every rank are many.
+  if (tell.size() > 1 && !logs.nccl.empty() && out.communicators().empty()) {
     add_fact("several processes train, without a communicator", out);
   }
 }
 
-// Processes of which not even a greeting is there, where others have words.
+// Processes in whose output there is not even a greeting, where others have words. A dump alone says nothing of it.
 void add_speechless(const JobLogs& logs, pb::Outcome& out) {
   if (logs.spoke.empty()) return;
-  for (const uint32_t rank : logs.ranks) {
-    if (!logs.spoke.contains(rank)) add_fact(fmt::format("rank {} prints nothing", rank), out);
+  for (const uint32_t rank : logs.output) {
+    if (!logs.spoke.contains(rank)) add_fact(fmt::format("rank {}{}", rank, kPrintsNothing), out);
   }
 }
 
@@ -271,9 +270,10 @@ void keep_what_differs(const pb::Outcome& healthy, pb::Outcome& run) {
                     [&](const auto& known) { return known.first() == finding.first(); });
     if (!usual) *other.Add() = finding;
   }
-  // Of communicators that came up again, with all logs there, what is not so any more.
+  // Of communicators that came up again, with all logs there, what is not so any more. That a process is silent is no more than
+  // that nothing is known of it.
   for (const pb::OutcomeFinding& known : healthy.findings()) {
-    const bool still = known.id() != kFact ||
+    const bool still = known.id() != kFact || known.first().ends_with(kPrintsNothing) ||
                        run.communicators_size() < healthy.communicators_size() ||
                        !run.not_heard().empty() ||
                        std::any_of(run.findings().begin(), run.findings().end(),

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 
 #include "base/document.hpp"
 #include "base/install.hpp"
@@ -17,6 +18,8 @@ namespace {
 
 // std::regex recurses over its input.
 constexpr size_t kLongestStepLine = 600;
+// A script that says more after its beginning may tell of its steps in its own way.
+constexpr uint32_t kFewWords = 10;
 // A made-up loss: ln 1000 at first, a twentieth less in each step.
 constexpr double kFirstLoss = 6.907755, kLossKept = 0.95;
 
@@ -28,6 +31,28 @@ std::optional<Number> number_in(const std::csub_match& group) {
   }
   return value;
 }
+
+// Lines of one shape. Scripts print one in many steps, several processes print the same one, and bars are drawn again: where
+// lines have numbers, these count. What came to its end (files that were loaded, an epoch) has no step that is missing.
+struct LinesOfShape {
+  uint64_t lines = 0;
+  std::optional<uint64_t> lowest, highest;
+  bool ended = false;
+
+  void add(const StepLines::Read& line) {
+    ++lines;
+    if (!line.step) return;
+    lowest = std::min(lowest.value_or(*line.step), *line.step);
+    highest = std::max(highest.value_or(*line.step), *line.step);
+    ended = ended || (line.total && *line.step >= *line.total);
+  }
+  // 0: the shape does not tell.
+  [[nodiscard]] uint64_t steps(const pb::StepLine& row) const {
+    if (ended) return 0;
+    if (highest) return std::max(*highest - *lowest, *highest - *lowest + 1);
+    return row.frameworks().empty() ? 0 : lines;
+  }
+};
 
 double middle(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
@@ -50,7 +75,8 @@ Result<StepLines> StepLines::of(pb::StepLineTable table) {
     } catch (const std::regex_error& error) {
       return refuse(fmt::format("its pattern is no regular expression: {}", error.what()));
     }
-    if (std::max({row.step(), row.time(), row.rate()}) > out.patterns_.back().mark_count()) {
+    if (std::max({row.step(), row.total(), row.time(), row.rate()}) >
+        out.patterns_.back().mark_count()) {
       return refuse("its pattern has fewer groups than it names");
     }
   }
@@ -80,8 +106,9 @@ StepLines::Read StepLines::read(std::string_view line) const {
                            patterns_[static_cast<size_t>(i)])) {
       continue;
     }
-    Read out{.row = &row, .step = {}, .seconds = {}};
+    Read out{.row = &row, .step = {}, .total = {}, .seconds = {}};
     if (row.step() > 0) out.step = number_in<uint64_t>(found[row.step()]);
+    if (row.total() > 0) out.total = number_in<uint64_t>(found[row.total()]);
     const auto rate = row.rate() > 0 ? number_in<double>(found[row.rate()]) : std::nullopt;
     if (row.time() > 0) out.seconds = number_in<double>(found[row.time()]);
     if (out.seconds && row.unit() > 0) *out.seconds *= row.unit();
@@ -90,6 +117,12 @@ StepLines::Read StepLines::read(std::string_view line) const {
     return out;
   }
   return {};
+}
+
+bool StepLines::begins(std::string_view line) const {
+  return std::any_of(table_.lines().begin(), table_.lines().end(), [&](const pb::StepLine& row) {
+    return !row.begins().empty() && line.find(row.begins()) != line.npos;
+  });
 }
 
 const pb::StepLine* StepLines::printed_by(pb::Framework framework) const {
@@ -102,6 +135,8 @@ const pb::StepLine* StepLines::printed_by(pb::Framework framework) const {
 
 ToldSteps told_steps(std::string_view log, const StepLines& known) {
   ToldSteps out;
+  std::map<const pb::StepLine*, LinesOfShape> shapes;  // of which the most is asked, in no order
+  uint32_t others = 0;  // since the beginning, that are not read otherwise
   while (!log.empty()) {
     // Bars are drawn over themselves.
     const size_t end = std::min(log.find_first_of("\r\n"), log.size());
@@ -109,12 +144,21 @@ ToldSteps told_steps(std::string_view log, const StepLines& known) {
     log.remove_prefix(std::min(end + 1, log.size()));
     if (line.find_first_not_of(" \t") == line.npos || is_of_nccl(line)) continue;
     const StepLines::Read read = known.read(line);
-    if (read.row) {
-      ++out.lines;
-      if (read.seconds) out.seconds.push_back(*read.seconds);
-    } else if (!is_trouble(line)) {
-      ++out.others;
+    if (!read.row) {
+      if (out.began && !is_trouble(line)) ++others;
+      out.began = out.began || known.begins(line);
+      continue;
     }
+    ++out.lines;
+    if (read.seconds) out.seconds.push_back(*read.seconds);
+    shapes[read.row].add(read);
+  }
+  if (out.lines == 0 && out.began && others <= kFewWords) out.steps = 0;
+  for (const auto& [row, shape] : shapes) {
+    const uint64_t done = shape.steps(*row);
+    if (done == 0) continue;
+    out.steps =
+        static_cast<uint32_t>(std::clamp<uint64_t>(done, out.steps.value_or(0), UINT32_MAX));
   }
   return out;
 }

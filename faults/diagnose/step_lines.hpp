@@ -18,8 +18,12 @@ namespace rehearse::faults {
 
 // What the output of one process tells of steps.
 struct ToldSteps {
-  uint32_t lines = 0;           // that tell of a step
-  uint32_t others = 0;          // of the program that are none and are not read otherwise
+  uint32_t lines = 0;  // that tell of a step
+  bool began = false;  // a line that scripts print right before their first step is there
+  // How many were done, at least: from the lowest number to the highest; where lines have no numbers and one is printed in
+  // each step, the lines. Nothing: lines do not tell, all that were to be done were, or there are no lines and it is not
+  // known that training began, or it says much in words of its own.
+  std::optional<uint32_t> steps;
   std::vector<double> seconds;  // of a step, as far as lines tell, in their order
 };
 
@@ -32,10 +36,12 @@ class StepLines {
 
   struct Read {
     const pb::StepLine* row = nullptr;  // null: no row knows the line
-    std::optional<uint64_t> step;
+    std::optional<uint64_t> step, total;
     std::optional<double> seconds;
   };
   [[nodiscard]] Read read(std::string_view line) const;
+  // Whether a line is one that scripts print right before their first step.
+  [[nodiscard]] bool begins(std::string_view line) const;
 
   [[nodiscard]] const pb::StepLineTable& table() const { return table_; }
   // The row that jobs of a framework print; null: none.
@@ -46,7 +52,6 @@ class StepLines {
   std::vector<std::regex> patterns_;
 };
 
-// Lines of NCCL and errors (printed.hpp) are not counted as others.
 [[nodiscard]] ToldSteps told_steps(std::string_view log, const StepLines& known);
 
 // How many times longer the last quarter of the steps took than the first, medians; nothing of fewer than

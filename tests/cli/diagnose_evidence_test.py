@@ -92,6 +92,36 @@ class Evidence(unittest.TestCase):
             done = rehearse("fix", str(outcome), "--json")
             self.assertTrue(json.loads(done.stdout)["fixes"][0]["restores"], done.stderr)
 
+    def test_logs_of_a_healthy_job_without_nccl_are_healthy(self):
+        with tempfile.TemporaryDirectory() as folder:
+            job, logs = pathlib.Path(folder) / "job.yaml", pathlib.Path(folder) / "logs"
+            shipped = (HOME / "sim/scenarios/ddp-16.yaml").read_text()
+            job.write_text(shipped.replace("launch:\n", "launch:\n  backend: gloo\n"))
+            rehearse("run", str(job), "--nccl-log", str(logs))
+            self.assertEqual(len(list(logs.iterdir())), 16)
+            done = rehearse("diagnose", str(logs), "--scenario", str(job))
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            for silent in logs.iterdir():
+                if silent.name != "nccl-rank-0.log":
+                    silent.unlink()
+            done = rehearse("diagnose", str(logs), "--scenario", str(job))
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_recordings_count_beside_steps_that_a_script_told_of(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "train.log"
+            log.write_text("iter 100: loss 5.4321, time 412.00ms, mfu 31.20%\n")
+            done = rehearse("diagnose", folder)
+            self.assertEqual(done.returncode, 65, done.stdout)
+            self.assertIn("--scenario", done.stderr)
+            recording = DATA / "straggler/ST"
+            if not recording.is_dir():
+                self.skipTest(f"no {recording}")
+            for file in recording.iterdir():
+                (pathlib.Path(folder) / file.name).write_bytes(file.read_bytes())
+            done = rehearse("diagnose", folder, "--json")
+            self.assertEqual(json.loads(done.stdout)["straggler"], "fixed-stage", done.stderr)
+
     def test_a_folder_without_evidence_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "notes.txt").write_text("nothing\n")

@@ -2,6 +2,7 @@
 // What logs and dumps tell of a run, and causes found from them alone.
 #include "faults/diagnose/job_logs.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "faults/diagnose/from_logs.hpp"
@@ -91,7 +92,16 @@ TEST_CASE("logs of a healthy job tell nothing", "[faults][logs]") {
   first.erase(first.find("Train Epoch"));
   CHECK(symptom() == kHealthy);
   // Neither where the script tells of its steps in its own way.
-  for (int step = 0; step < 20; ++step) first += "schritt " + std::to_string(step) + " fertig\n";
+  const std::string of_nccl = first;
+  first += "schritt 1 fertig\n";
+  CHECK(symptom() == kHealthy);
+  for (int step = 2; step < 20; ++step) first += "schritt " + std::to_string(step) + " fertig\n";
+  CHECK(symptom() == kHealthy);
+  // Or tells of every hundredth.
+  first = of_nccl;
+  for (const char* step : {"100", "200"}) {
+    first += std::string("iter ") + step + ": loss 5.4321, time 412.00ms, mfu 31.20%\n";
+  }
   CHECK(symptom() == kHealthy);
 }
 
@@ -132,6 +142,59 @@ TEST_CASE("a process that was never started is told by its silence", "[faults][l
   CHECK(steps_told(seen) == 0u);
   REQUIRE(seen.findings_size() == 2);
   CHECK(seen.findings(1).first() == "rank 5 prints nothing");
+}
+
+TEST_CASE("what a job without NCCL prints on one rank is enough", "[faults][logs]") {
+  Job job("ddp-16");
+  pb::Patch gloo;
+  (*gloo.mutable_set())["launch.backend"] = "gloo";
+  REQUIRE(job.world.apply(job.healthy, gloo));
+  const auto run = job.world.simulate(job.healthy);
+  REQUIRE(run);
+  const auto files = log_files(job.healthy, *run);
+  REQUIRE(files);
+  const std::string& first = files->at("rank-0.log");
+  REQUIRE(std::count_if(files->begin(), files->end(),
+                        [](const auto& file) { return !file.second.empty(); }) == 1);
+  // All files, that of rank 0, the output of all together, and the file of each of which others have words too.
+  LogFiles spoken = *files;
+  for (auto& [name, text] : spoken) text += "loading\n";
+  for (const LogFiles& kept :
+       {*files, LogFiles{{"rank-0.log", first}}, LogFiles{{"train.log", first}}, spoken}) {
+    const auto diagnosis =
+        diagnose_from_logs({.logs = read_logs(kept), .healthy = job.healthy, .simulated = *run},
+                           catalogue(), job.world);
+    REQUIRE(diagnosis);
+    CHECK(diagnosis->symptom().id() == kHealthy);
+  }
+}
+
+TEST_CASE("processes that work alone are told by NCCL's words, not by steps on every rank",
+          "[faults][logs]") {
+  const Job job("ddp-16");
+  const auto alone = [&](const LogFiles& files) {
+    const pb::Outcome seen = outcome_in(read_logs(files), job.healthy.document);
+    return std::any_of(seen.findings().begin(), seen.findings().end(), [](const auto& finding) {
+      return finding.first() == "several processes train, without a communicator";
+    });
+  };
+  LogFiles files = job.files_of("F14");
+  CHECK(alone(files));
+  for (auto& [name, text] : files) text.erase(0, text.find("Train Epoch"));
+  CHECK_FALSE(alone(files));
+}
+
+TEST_CASE("a dump without the rank's output says nothing of what it printed", "[faults][logs]") {
+  const Job job("ddp-16");
+  LogFiles files = job.files_of("F21:rank=3");
+  std::erase_if(files, [](const auto& file) {
+    return file.first.ends_with(".log") && file.first != "rank-0.log";
+  });
+  REQUIRE(files.size() > 2);
+  const pb::Outcome seen = outcome_in(read_logs(files), job.healthy.document);
+  for (const pb::OutcomeFinding& finding : seen.findings()) {
+    CHECK(finding.first().find("prints nothing") == std::string::npos);
+  }
 }
 
 TEST_CASE("causes are found from logs and dumps alone", "[faults][logs][engine]") {

@@ -2,8 +2,11 @@
 // Steps in what training scripts print.
 #include "faults/diagnose/step_lines.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdint>
 
 #include "base/reporter.hpp"
 
@@ -46,11 +49,12 @@ TEST_CASE("every shape of step lines reads its own example and no other's", "[fa
   }
 }
 
-TEST_CASE("lines of no known shape are counted, NCCL's and errors are not", "[faults][logs]") {
+TEST_CASE("lines of no known shape tell of no step, and NCCL's and errors do not",
+          "[faults][logs]") {
   const ToldSteps told = told_steps(
-      "=> creating model 'resnet50'\n"
       "node0:1000:1000 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\n"
       "\n"
+      "Running benchmark...\n"
       "  0%|  | 0/10 [00:00<?, ?it/s]\r 10%|#  | 1/10 [00:02<00:18,  2.00s/it]\r 20%|## | 2/10 "
       "[00:04<00:16,  2.00s/it]\n"
       "iterations of my own: 12\n"
@@ -58,7 +62,38 @@ TEST_CASE("lines of no known shape are counted, NCCL's and errors are not", "[fa
       shipped());
   CHECK(told.lines == 2);
   CHECK(told.seconds == std::vector<double>{2, 2});
-  CHECK(told.others == 3);  // the model, the empty bar, the line of its own
+  CHECK(told.began);
+  CHECK(told.steps == 2u);
+  const ToldSteps own = told_steps("loading\nschritt 1 fertig\n", shipped());
+  CHECK(own.lines == 0);
+  CHECK_FALSE(own.steps);
+  CHECK_FALSE(told_steps("", shipped()).steps);
+  // None is known where the script came to its training.
+  std::string log = "=> creating model 'resnet50'\n";
+  CHECK(told_steps(log, shipped()).steps == 0u);
+  for (int step = 0; step < 20; ++step) log += "schritt " + std::to_string(step) + " fertig\n";
+  CHECK_FALSE(told_steps(log, shipped()).steps);
+}
+
+TEST_CASE("steps are told by their numbers, however often a line is printed", "[faults][logs]") {
+  const auto steps = [](const std::string& log) { return told_steps(log, shipped()).steps; };
+  const std::string nanogpt = "iter {}: loss 5.4321, time 412.00ms, mfu 31.20%\n";
+  std::string seldom, by_all;
+  for (const int step : {100, 200, 300}) seldom += fmt::format(fmt::runtime(nanogpt), step);
+  for (const int step : {0, 0, 1, 0, 1, 1, 2, 2})
+    by_all += fmt::format(fmt::runtime(nanogpt), step);
+  CHECK(steps(seldom) == 201u);  // at least
+  CHECK(steps(by_all) == 3u);
+  // A job that goes on from a checkpoint.
+  CHECK(steps(fmt::format(fmt::runtime(nanogpt), 5000)) == 1u);
+  // Bars of what is done before training, and short epochs: nothing is missing.
+  CHECK_FALSE(steps("Loading checkpoint shards: 100%|##| 2/2 [00:02<00:00,  1.20it/s]\n"));
+  CHECK_FALSE(steps(
+      "4/5 - 1s 250ms/step - loss: 2.3\n5/5 - 1s 250ms/step - loss: 2.3\n1/5 - 0s 250ms/step\n"));
+  // Every 500th step, and which one is not said.
+  CHECK_FALSE(steps("{'loss': 2.1034, 'learning_rate': 4.9e-05, 'epoch': 0.12}\n"));
+  CHECK(steps(fmt::format(fmt::runtime(nanogpt), 0) +
+              fmt::format(fmt::runtime(nanogpt), UINT64_MAX)) == UINT32_MAX);
 }
 
 TEST_CASE("steps that take longer and longer are told by their times", "[faults][logs]") {
@@ -79,8 +114,9 @@ TEST_CASE("simulated jobs print steps that the reader counts", "[faults][logs]")
     REQUIRE(job);
     const ScriptOutput printed = script_output(*job, 3, shipped());
     CHECK(told_steps(printed.start, shipped()).lines == 0);
-    CHECK(told_steps(printed.start, shipped()).others == 1);
+    CHECK(told_steps(printed.start, shipped()).steps == 0u);
     CHECK(told_steps(printed.steps, shipped()).lines == 3);
+    CHECK(told_steps(printed.steps, shipped()).steps == 3u);
     CHECK(script_output(*job, 0, shipped()).steps.empty());
   }
 }
