@@ -105,7 +105,7 @@ std::string grouped(const std::string& group, const std::string& behind) {
   return R"js({"schema": "1.1.0-chakra.0.0.4", "nodes": [
   {"id": 3, "name": "## process_group:init ##", "inputs": {"values": ["[{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\", \"backend_config\": \"cuda:nccl\", \"ranks\": [], \"group_size\": 4, \"group_count\": 2}, {\"pg_name\": \"5\", \"backend_id\": 7788, \"pg_desc\": \"mesh_tp\", \"ranks\": [1, 3], \"group_size\": 2}]"]}, "outputs": {"values": []}},
   {"id": 9, "name": "record_param_comms", "inputs": {"values": [[[1, 2, 0, 16, 4, "cuda:1"]], 12, )js" +
-         group + R"js(, 1, "allreduce", [], [])js" + behind +
+         group + R"js(, 0, "allreduce", [], [])js" + behind +
          R"js(], "types": ["GenericList[Tensor(float)]"]}, "outputs": {"values": []}, "attrs": []}]})js";
 }
 
@@ -171,6 +171,59 @@ TEST_CASE("collectives whose profile tells no group get that of the execution tr
   REQUIRE(kept);
   const Call& same = kept->trace.ranks.at(0).ops.calls.at(0);
   CHECK(kept->trace.communicators.at(same.communicator).members == std::vector<RankId>{0, 1});
+}
+
+TEST_CASE("roots and other ends of messages are not the rank of an execution trace",
+          "[import][et]") {
+  const auto node = [](int id, const std::string& group, int place, const std::string& what,
+                       const std::string& behind) {
+    return fmt::format(
+        R"({{"id": {}, "name": "record_param_comms", "inputs": {{"values": [[[1, 2, 0, 16, 4, "cuda:1"]], 12, {}, {}, "{}", [], []{}],
+         "types": ["GenericList[Tensor(float)]"]}}, "outputs": {{"values": []}}, "attrs": []}})",
+        id, group, place, what, behind);
+  };
+  const std::string all = R"(["0", "default_pg"])", pair = R"(["5", "mesh_tp"])";
+  const std::string wait = node(90, R"(["", ""])", 1, "wait", ", -1, -1, 1");
+  const auto import_nodes = [](const std::string& nodes) {
+    return samples::import_text(R"({"schema": "1.1.0-chakra.0.0.4", "nodes": [)" + nodes + "]}");
+  };
+  // Rank 6 of 8: third of its group of 4.
+  const auto got = import_nodes(node(1, all, 3, "broadcast", ", 0, 1, 8") + "," +
+                                node(2, pair, 2, "allreduce", ", 4, 1, 4") + "," +
+                                node(3, pair, 1, "send", ", 4, 1, 4") + "," +
+                                node(4, all, 6, "allreduce", ", 0, 1, 8") + "," + wait);
+  REQUIRE(got);
+  CHECK(got->findings.count("rank-contradiction") == 0);
+  const RankTrace& rank = got->trace.ranks.at(0);
+  CHECK(rank.rank == 6);
+  REQUIRE(rank.ops.calls.size() == 4);
+  CHECK(rank.ops.calls[0].peer == 3);
+  CHECK(rank.ops.calls[1].peer == -1);
+  CHECK(rank.ops.calls[2].peer == 1);
+  // Where only messages are recorded, waits tell.
+  const auto waits = import_nodes(node(3, all, 1, "recv", ", 0, 1, 2") + "," +
+                                  node(90, R"(["", ""])", 0, "wait", ", -1, -1, 1"));
+  REQUIRE(waits);
+  CHECK(waits->trace.ranks.at(0).rank == 0);
+  const auto contradictory = import_nodes(node(1, all, 1, "allreduce", ", 0, 1, 2") + "," +
+                                          node(2, all, 0, "allreduce", ", 0, 1, 2"));
+  REQUIRE(contradictory);
+  CHECK(contradictory->findings.count("rank-contradiction") == 1);
+}
+
+TEST_CASE("a profile without a rank is that of the execution trace beside it", "[import][et]") {
+  const TempFolder folder;
+  const std::string told = profile({kSendRecv, kAllReduce});
+  folder.write("p.json", "{" + told.substr(told.find("\"traceEvents\"")));
+  folder.write("et.json", kFlat);
+  SilentReporter silent;
+  const auto got = import_files({folder.path()}, {}, silent);
+  REQUIRE(got);
+  REQUIRE(got->trace.ranks.size() == 1);
+  CHECK(got->trace.ranks[0].rank == 1);
+  CHECK(got->trace.ranks[0].ops.calls.at(0).bytes_in == 192);
+  CHECK(got->findings.count("rank-assumed") == 0);
+  CHECK(got->findings.count("rank-from-execution-trace") == 1);
 }
 
 TEST_CASE("an execution trace whose schema stands far behind is known by its nodes",

@@ -48,6 +48,18 @@ TEST_CASE("eight ranks of DLRM become eight collectives of eight ranks with size
   CHECK(trace.header.clock_residual() <= 7'000);
 }
 
+TEST_CASE("an execution trace of the second of two ranks is of rank 1", "[import][real]") {
+  const auto data = rehearse::tests::real_data();
+  if (!data) return;
+  SilentReporter silent;
+  const auto got = import_files({*data / "et/resnet_2gpu_et_1.1.0.json.gz"}, {}, silent);
+  if (!got) FAIL(got.error().message());
+  REQUIRE(got->trace.ranks.size() == 1);
+  CHECK(got->trace.ranks[0].rank == 1);  // its tensors are on cuda:1; broadcasts name their root, 0
+  CHECK(got->trace.header.world_size() == 2);
+  CHECK(got->findings.count("rank-contradiction") == 0);
+}
+
 TEST_CASE("a real trace cut at every hundredth is refused, or accepted and marked",
           "[import][real]") {
   const auto data = rehearse::tests::real_data();

@@ -235,6 +235,7 @@ void join_sizes(const CallSizes& sizes, RankPart& part, Findings& findings) {
         part.grouped[order[i]] = true;
       }
     }
+    if (call.peer < 0) call.peer = row.peer;
   }
 }
 
@@ -260,6 +261,7 @@ std::optional<RankPart> rank_of_sizes(const CallSizes& sizes, Strings& strings,
     call.bytes_in = row.bytes_in;
     call.bytes_out = row.bytes_out;
     call.dtype = row.dtype;
+    call.peer = row.peer;
     part.trace.ops.add_call(0, strings.intern(name_of(row.collective)), static_cast<Nanos>(i), 0, 0,
                             call);
   }

@@ -218,6 +218,26 @@ void copy_findings(const Findings& findings, pb::TraceHeader& header) {
   }
 }
 
+// One profile and one execution trace given together are of one rank, whichever of them tells it.
+void pair_single(std::vector<FilePart>& parts, Findings& findings) {
+  RankPart* profile = nullptr;
+  CallSizes* sizes = nullptr;
+  for (FilePart& part : parts) {
+    if (part.ranks.size() > 1 || part.sizes.size() > 1) return;
+    if (!part.ranks.empty() && std::exchange(profile, &part.ranks.front()) != nullptr) return;
+    if (!part.sizes.empty() && std::exchange(sizes, &part.sizes.front()) != nullptr) return;
+  }
+  if (profile == nullptr || sizes == nullptr) return;
+  if (!profile->rank_known && sizes->rank) {
+    profile->trace.rank = *sizes->rank;
+    profile->rank_known = true;
+    findings.add("rank-from-execution-trace", Severity::kInfo, sizes->file,
+                 "the profile does not tell its rank; the execution trace beside it does");
+  } else if (!sizes->rank) {
+    sizes->rank = profile->rank_known ? profile->trace.rank : 0;
+  }
+}
+
 // What the user tells beyond the files.
 void complete(const ImportOptions& options, Imported& out) {
   if (options.assume_symmetric) {
@@ -275,6 +295,7 @@ Result<void> merge(std::vector<FilePart> parts, const ImportOptions& options, Im
                   [](const FilePart& p) { return p.whole.has_value(); })) {
     return adopt_whole(parts, options, out);
   }
+  pair_single(parts, findings);
   std::vector<Placed> placed = place_ranks(parts, findings);
   for (FilePart& part : parts) {
     for (CallSizes& sizes : part.sizes) {

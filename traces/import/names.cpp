@@ -158,4 +158,9 @@ bool is_reducing(Collective collective) {
          collective == Collective::kReduce;
 }
 
+bool is_rooted(Collective collective) {
+  return collective == Collective::kBroadcast || collective == Collective::kReduce ||
+         collective == Collective::kGather || collective == Collective::kScatter;
+}
+
 }  // namespace rehearse::traces

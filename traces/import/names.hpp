@@ -28,5 +28,7 @@ namespace rehearse::traces {
 
 // True for those that combine values, which NCCL nearly always does by summing.
 [[nodiscard]] bool is_reducing(Collective collective);
+// True for those that one rank begins or ends for all the others.
+[[nodiscard]] bool is_rooted(Collective collective);
 
 }  // namespace rehearse::traces

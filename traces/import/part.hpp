@@ -72,6 +72,7 @@ struct CallSizes {
     Bytes bytes_in = 0;
     Bytes bytes_out = 0;
     DType dtype = DType::kUnknown;
+    int32_t peer = -1;        // root or other end as a place in the group; -1: none
     std::string group;        // name of the process group, "" when not recorded
     uint32_t group_size = 0;  // 0: not recorded
   };

@@ -173,13 +173,15 @@ std::optional<CommNode> NodeParser::parse(const Element& element) {
     int64_t rank = -1;
     if (inputs.at(*name_at - 1).get_int64().get(rank) == simdjson::SUCCESS && rank >= 0 &&
         rank < (1 << 24)) {
-      out.rank = static_cast<RankId>(rank);
+      out.place = static_cast<RankId>(rank);
     }
   }
   const auto kind = collective_of(collective);
   if (out.wait || !kind) return out;
   CallSizes::Row row;
   row.collective = *kind;
+  const bool of_another = is_rooted(*kind) || is_point_to_point(*kind);
+  if (of_another && out.place) row.peer = static_cast<int32_t>(*out.place);
   row.dtype = type_of(node);
   if (inputs.size() > 0) row.bytes_in = tensor_bytes(inputs.at(0).value_unsafe(), 0);
   dom::array outputs;

@@ -18,7 +18,9 @@ inline constexpr std::string_view kGroupsNode = "process_group:init";
 
 struct CommNode {
   int64_t id = 0;
-  std::optional<RankId> rank;
+  // The rank that the node names, as a place in its group: the recorded one's own, but of rooted collectives
+  // the root's (row->peer) and of messages the other end's.
+  std::optional<RankId> place;
   bool wait = false;                  // waits for an earlier collective
   std::optional<CallSizes::Row> row;  // nothing: not a collective that is known
   int64_t backend = 0;                // the group as a number of the recorded process; 0: not told

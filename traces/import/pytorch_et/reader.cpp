@@ -7,6 +7,7 @@
 
 #include "traces/import/json_stream.hpp"
 #include "traces/import/limits.hpp"
+#include "traces/import/names.hpp"
 #include "traces/import/pytorch_et/node.hpp"
 #include "traces/import/pytorch_et/pytorch_et.hpp"
 #include "traces/import/rank_of_name.hpp"
@@ -45,6 +46,44 @@ void name_groups(std::vector<CommNode>& nodes, const std::vector<GroupNode>& lis
       }
     }
     sizes.groups.push_back(std::move(group));
+  }
+}
+
+// The rank that was recorded, as a node tells it: its place in the group of the call. Rooted collectives and
+// messages name somebody else.
+std::optional<RankId> rank_of(const CommNode& node, const CallSizes& sizes) {
+  if (!node.place || !node.row || is_rooted(node.row->collective) ||
+      is_point_to_point(node.row->collective)) {
+    return std::nullopt;
+  }
+  const auto group = std::find_if(sizes.groups.begin(), sizes.groups.end(),
+                                  [&](const Communicator& c) { return c.id == node.row->group; });
+  if (node.row->group.empty() || group == sizes.groups.end() || group->members.empty()) {
+    return node.place;  // of all ranks, as far as anybody says
+  }
+  if (*node.place >= group->members.size()) return std::nullopt;
+  return group->members[*node.place];
+}
+
+// By the collectives; a file without any that tells has only waits, which do not tell their group.
+void find_rank(const std::vector<CommNode>& nodes, CallSizes& sizes, Findings& findings) {
+  for (const CommNode& node : nodes) {
+    const auto rank = rank_of(node, sizes);
+    if (!rank) continue;
+    if (sizes.rank && *sizes.rank != *rank) {
+      findings.add("rank-contradiction", Severity::kWarning, sizes.file,
+                   "its nodes name several ranks; the first is taken");
+    } else {
+      sizes.rank = rank;
+    }
+  }
+  if (!sizes.rank) sizes.rank = rank_of_name(sizes.file);
+  if (sizes.rank) return;
+  for (const CommNode& node : nodes) {
+    if (node.wait && node.place) {
+      sizes.rank = node.place;
+      return;
+    }
   }
 }
 
@@ -107,18 +146,10 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   CallSizes sizes;
   sizes.file = source.name();
   name_groups(nodes, groups, sizes);
+  find_rank(nodes, sizes, context.findings);
   for (CommNode& node : nodes) {
-    if (node.rank) {
-      if (sizes.rank && *sizes.rank != *node.rank) {
-        context.findings.add("rank-contradiction", Severity::kWarning, source.name(),
-                             "its nodes name several ranks; the first is taken");
-      } else {
-        sizes.rank = node.rank;
-      }
-    }
     if (node.row) sizes.rows.push_back(std::move(*node.row));
   }
-  if (!sizes.rank) sizes.rank = rank_of_name(source.name());
   FilePart part;
   part.framework = "pytorch";
   for (const GroupNode& g : groups) {
