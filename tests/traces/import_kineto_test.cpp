@@ -118,6 +118,24 @@ TEST_CASE("a collective kernel carries its arguments", "[import][kineto]") {
   CHECK(got->findings.count("ranks-missing") == 7);
 }
 
+TEST_CASE("the root of a broadcast is the place that its kernel tells", "[import][kineto]") {
+  const auto kernel = [](const char* what, int id) {
+    return R"js({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_Broadcast_RING_LL(x)", "pid": 0, "tid": 40, "ts": )js" +
+           std::to_string(id * 10) + R"js(, "dur": 5,
+      "args": {"device": 0, "stream": 40, "correlation": )js" +
+           std::to_string(id) + R"js(, "Collective name": ")js" + what +
+           R"js(", "In msg nelems": 8, "Out msg nelems": 8, "Group size": 4, "dtype": "Float",
+      "Process Group Name": "7", "Process Group Ranks": "[4, 5, 6, 7]", "Rank": 2}})js";
+  };
+  const auto got =
+      import_text(document(kernel("broadcast", 1) + "," + kernel("allreduce", 2), 5, 8));
+  REQUIRE(got);
+  const std::vector<Call>& calls = got->trace.ranks.at(0).ops.calls;
+  REQUIRE(calls.size() == 2);
+  CHECK(calls[0].peer == 2);
+  CHECK(calls[1].peer == -1);
+}
+
 TEST_CASE("an old collective gets its arguments from the host span around its launch",
           "[import][kineto]") {
   const auto got = import_text(document(

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "traces/export/kineto_text.hpp"
+#include "traces/import/names.hpp"
 
 namespace rehearse::traces {
 namespace {
@@ -157,7 +158,8 @@ void KinetoText::call_arguments(const Call& call) {
       cut ? fmt::format(", ..., {}", c.members.back()) : "");
   // For point-to-point and rooted calls PyTorch gives the peer or root here, else the rank itself.
   const auto self = std::find(c.members.begin(), c.members.end(), rank_.rank) - c.members.begin();
-  print(", \"Rank\": {}", call.peer >= 0 ? call.peer : static_cast<int32_t>(self));
+  if (call.peer >= 0 || !is_rooted(call.collective))
+    print(", \"Rank\": {}", call.peer >= 0 ? call.peer : static_cast<int32_t>(self));
   const bool known = call.peer >= 0 && static_cast<size_t>(call.peer) < c.members.size();
   if (is_point_to_point(call.collective) && known)
     print(", \"{} Rank\": {}", call.collective == Collective::kSend ? "Dst" : "Src",

@@ -130,9 +130,10 @@ int32_t peer_of(const CallFacts& f, Collective c, const Communicator& group) {
   int64_t rank = -1;
   if (c == Collective::kSend) rank = f.destination;
   if (c == Collective::kRecv) rank = f.source;
-  if (c == Collective::kBroadcast || c == Collective::kReduce || c == Collective::kGather ||
-      c == Collective::kScatter) {
-    rank = f.root >= 0 ? f.root : -1;
+  if (is_rooted(c)) rank = f.root;
+  if (is_rooted(c) && rank < 0 && f.place >= 0 && f.place <= kMostOfOne &&
+      (group.members.empty() || std::cmp_less(f.place, group.members.size()))) {
+    return static_cast<int32_t>(f.place);
   }
   if (rank < 0 || rank > kMostOfOne) return -1;
   if (group.members.empty()) return static_cast<int32_t>(rank);
@@ -162,6 +163,7 @@ void CallFacts::complete(const CallFacts& o) {
   if (source < 0) source = o.source;
   if (destination < 0) destination = o.destination;
   if (root < 0) root = o.root;
+  if (place < 0 && o.collective == collective) place = o.place;
   if (sequence < 0) sequence = o.sequence;
 }
 
@@ -190,6 +192,7 @@ CallFacts facts_of(const Event& event) {
   f.source = a.source;
   f.destination = a.destination;
   f.root = a.root;
+  f.place = a.place;
   f.sequence = a.sequence;
   return f;
 }

@@ -27,6 +27,7 @@ struct CallFacts {
   std::string group, description, ranks;
   int64_t group_size = -1, rank_start = -1, rank_stride = -1;
   int64_t source = -1, destination = -1, root = -1, sequence = -1;
+  int64_t place = -1;  // the root's, of rooted collectives
   // Takes from `other` what is not known here.
   void complete(const CallFacts& other);
 };

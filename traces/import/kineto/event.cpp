@@ -136,6 +136,7 @@ void call_argument(const char* k, od::value& v, CallArgs& c) {
       break;
     case 'R':
       if (is(k, "Root Rank") || is(k, "Root")) c.root = integer_of(v, -1);
+      if (is(k, "Rank")) c.place = integer_of(v, -1);
       break;
     default:
       break;

@@ -19,6 +19,7 @@ struct CallArgs {
   int64_t elements_in = -1, elements_out = -1;
   int64_t group_size = -1, rank_start = -1, rank_stride = -1;
   int64_t source = -1, destination = -1, root = -1, sequence = -1;
+  int64_t place = -1;  // "Rank": the root's place in the group where there is one, else one's own
   // From "Input Dims" and "Input type": elements of the first tensor.
   int64_t shape_elements = -1;
   std::string_view shape_type;
