@@ -212,6 +212,23 @@ TEST_CASE("profiler steps are kept, and found by period where there are none", "
   CHECK(marked->trace.ranks[0].steps[0].number == 11);
   CHECK(marked->trace.ranks[0].steps[1].end == 90'000);
 
+  // Ranges that a script named, of the surest name; those of the profiler itself come before them.
+  const auto range = [](const char* name, int at, int length) {
+    return R"js({"ph": "X", "cat": "user_annotation", "name": ")js" + std::string(name) +
+           R"js(", "pid": 1, "tid": 1, "ts": )js" + std::to_string(at) +
+           ", \"dur\": " + std::to_string(length) + ", \"args\": {}}";
+  };
+  const std::string ranges = range("train_step 7", 10, 40) + "," + range("batch 1", 11, 5) + "," +
+                             range("train_step 8", 50, 40) + "," + range("optimizer", 80, 5);
+  const auto named = import_text(document(ranges));
+  REQUIRE(named);
+  REQUIRE(named->trace.ranks[0].steps.size() == 2);
+  CHECK(named->trace.ranks[0].steps[1].number == 8);
+  const auto both = import_text(document(ranges + "," + range("ProfilerStep#3", 0, 100)));
+  REQUIRE(both);
+  REQUIRE(both->trace.ranks[0].steps.size() == 1);
+  CHECK(both->trace.ranks[0].steps[0].number == 3);
+
   std::string events;
   for (int i = 0; i < 9; ++i) {
     events +=

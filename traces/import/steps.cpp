@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/import/steps.hpp"
 
+#include <algorithm>
 #include <tuple>
 
 namespace rehearse::traces {
@@ -40,6 +41,35 @@ std::vector<Step> steps_from_calls(const Operations& ops) {
   for (size_t first = 0; first + period < calls.size(); first += period) {
     steps.push_back({static_cast<int64_t>(steps.size()), ops.start[where[first]],
                      ops.start[where[first + period]]});
+  }
+  return steps;
+}
+
+std::vector<Step> steps_from_names(const std::vector<NamedStep>& named, const std::string& where,
+                                   Findings& findings) {
+  std::vector<Step> steps;
+  if (named.empty()) return steps;
+  const int family = std::min_element(named.begin(), named.end(), [](const auto& a, const auto& b) {
+                       return a.family < b.family;
+                     })->family;
+  std::vector<Step> ranges;
+  for (const NamedStep& n : named) {
+    if (n.family == family) ranges.push_back(n.step);
+  }
+  std::stable_sort(ranges.begin(), ranges.end(), [](const Step& a, const Step& b) {
+    return a.start != b.start ? a.start < b.start : a.end > b.end;
+  });
+  uint64_t inside = 0;
+  for (const Step& s : ranges) {
+    if (steps.empty() || s.start >= steps.back().end) {
+      steps.push_back(s);
+    } else {
+      ++inside;
+    }
+  }
+  if (inside > 0) {
+    findings.add("steps-overlap", Severity::kInfo, where,
+                 "ranges named like steps that begin inside another one are no steps", inside);
   }
   return steps;
 }

@@ -126,7 +126,7 @@ void Builder::range(const Span& when, std::string_view text, int64_t thread,
     nccl_.range(lane, span.start, span.start + span.duration, name, facts.call);
     if (facts.ranks && facts.rank) nccl_.init(facts.call.communicator, *facts.ranks, *facts.rank);
   } else if (const auto step = capture_file::step_of(name)) {
-    steps_.push_back({step->family, {step->number, span.start, span.start + span.duration}});
+    named_steps_.push_back({step->family, {step->number, span.start, span.start + span.duration}});
   }
 }
 

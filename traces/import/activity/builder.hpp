@@ -15,6 +15,7 @@
 #include "traces/import/lane_table.hpp"
 #include "traces/import/notes.hpp"
 #include "traces/import/part.hpp"
+#include "traces/import/steps.hpp"
 
 namespace rehearse::traces::activity {
 
@@ -111,7 +112,6 @@ class Builder {
   [[nodiscard]] std::vector<int64_t> correlations_to_keep() const;
   void join_syncs();
   void join_calls();
-  void find_steps();
 
   ReadContext& context_;
   std::string where_;
@@ -125,11 +125,7 @@ class Builder {
   HostCalls calls_;
   std::vector<Wait> waits_;
   std::vector<EventRecord> events_;
-  struct NamedStep {
-    int family = 0;
-    Step step;
-  };
-  std::vector<NamedStep> steps_;
+  std::vector<NamedStep> named_steps_;
   bool pytorch_ = false;
 };
 

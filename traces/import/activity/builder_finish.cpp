@@ -77,41 +77,12 @@ void Builder::join_calls() {
   nccl_.attach(part_, launches, context_.strings, where_, context_.findings);
 }
 
-// Ranges named like steps: of the surest kind of name only, one after the other.
-void Builder::find_steps() {
-  if (steps_.empty()) return;
-  const int family =
-      std::min_element(steps_.begin(), steps_.end(), [](const auto& a, const auto& b) {
-        return a.family < b.family;
-      })->family;
-  std::vector<Step> steps;
-  for (const NamedStep& s : steps_) {
-    if (s.family == family) steps.push_back(s.step);
-  }
-  std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) {
-    return a.start != b.start ? a.start < b.start : a.end > b.end;
-  });
-  uint64_t inside = 0;
-  for (const Step& s : steps) {
-    if (part_.trace.steps.empty() || s.start >= part_.trace.steps.back().end) {
-      part_.trace.steps.push_back(s);
-    } else {
-      ++inside;
-    }
-  }
-  if (inside > 0) {
-    context_.findings.add("steps-overlap", Severity::kInfo, where_,
-                          "ranges named like steps that begin inside another one are no steps",
-                          inside);
-  }
-}
-
 std::vector<RankPart> Builder::finish() {
   notes_.flush();
   calls_.join(part_.trace, correlations_to_keep(), where_, context_.findings);
   join_syncs();
   join_calls();
-  find_steps();
+  part_.trace.steps = steps_from_names(named_steps_, where_, context_.findings);
   const ProcessDevices devices{lanes_.devices(), std::move(memory_devices_), false};
   const std::vector<int64_t> communicating = communicating_gpus(part_, devices);
   choose_gpu(part_.trace, device_work_, communicating.size(), where_, context_.findings);

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "traces/capture_file/step_names.hpp"
 #include "traces/import/kineto/decimal.hpp"
 #include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
@@ -265,6 +266,8 @@ void Builder::annotation(const Event& e, const Element& element) {
     if (const auto number = parse_integer(e.name.substr(kStep.size()))) {
       part_.trace.steps.push_back({*number, start, start + duration});
     }
+  } else if (const auto step = capture_file::step_of(e.name)) {
+    named_steps_.push_back({step->family, {step->number, start, start + duration}});
   }
 }
 

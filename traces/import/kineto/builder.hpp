@@ -16,6 +16,7 @@
 #include "traces/import/lane_table.hpp"
 #include "traces/import/notes.hpp"
 #include "traces/import/part.hpp"
+#include "traces/import/steps.hpp"
 
 namespace rehearse::traces::kineto {
 
@@ -69,6 +70,7 @@ class Builder {
   std::vector<SyncDetail> sync_details_;
   std::unordered_map<int64_t, uint64_t> addresses_;
   std::map<int64_t, uint64_t> device_work_;
+  std::vector<NamedStep> named_steps_;   // of ranges that users named
   std::vector<int64_t> memory_devices_;  // per entry of ops.memory
 };
 

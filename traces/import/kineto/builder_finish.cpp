@@ -79,6 +79,9 @@ void Builder::join_calls(const Metadata& metadata) {
 std::vector<RankPart> Builder::finish(const Metadata& metadata) {
   RankTrace& trace = part_.trace;
   notes_.flush();
+  if (trace.steps.empty()) {
+    trace.steps = steps_from_names(named_steps_, file_, context_.findings);
+  }
   calls_.join(trace, correlations_to_keep(), file_, context_.findings);
   join_syncs();
   join_calls(metadata);
