@@ -15,9 +15,11 @@
 #include "traces/import/limits.hpp"
 #include "traces/import/match.hpp"
 #include "traces/import/members.hpp"
+#include "traces/import/names.hpp"
 #include "traces/import/placed.hpp"
 #include "traces/import/steps.hpp"
 #include "traces/import/symmetric.hpp"
+#include "traces/model/utf8.hpp"
 #include "traces/program/overhead.hpp"
 
 namespace rehearse::traces {
@@ -184,6 +186,30 @@ void find_steps(Trace& trace, Findings& findings) {
           "no profiler steps are recorded; they follow from the period of the communication");
     }
   }
+}
+
+void tell_other_communication(const Trace& trace, Findings& findings) {
+  std::vector<int8_t> known(trace.strings.size(), -1);  // per name; -1: not looked at yet
+  uint64_t count = 0;
+  std::string first;
+  for (const RankTrace& rank : trace.ranks) {
+    for (size_t op = 0; op < rank.ops.size(); ++op) {
+      if (rank.ops.kind[op] != OpKind::kKernel) continue;
+      int8_t& other = known[rank.ops.name[op]];
+      if (other < 0) other = is_other_communication(trace.strings.at(rank.ops.name[op])) ? 1 : 0;
+      if (other == 0) continue;
+      if (count++ == 0) {
+        first =
+            fmt::format("rank {}: {}", rank.rank, clipped(trace.strings.at(rank.ops.name[op]), 96));
+      }
+    }
+  }
+  if (count == 0) return;
+  findings.add(
+      "communication-not-of-nccl", Severity::kWarning, first,
+      "kernels that move data between GPUs without NCCL are kept as compute: they take the "
+      "time that was recorded, their waits for other ranks included",
+      count);
 }
 
 void fill_header(const std::vector<FilePart>& parts, const ImportOptions& options, uint32_t world,
@@ -363,6 +389,7 @@ Result<void> merge(std::vector<FilePart> parts, const ImportOptions& options, Im
   }
   if (options.clocks == ClockAlignment::kAlign) align_clocks(trace, findings);
   find_steps(trace, findings);
+  tell_other_communication(trace, findings);
   fill_header(parts, options, world, trace.header);
   complete(options, out);
   return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/import/names.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -128,6 +129,17 @@ bool is_nccl_kernel(std::string_view kernel) {
   return (kernel.starts_with("nccl") || kernel.starts_with("rccl") ||
           kernel.starts_with("msccl")) &&
          kernel.find("Kernel") != std::string_view::npos;
+}
+
+bool is_other_communication(std::string_view kernel) {
+  constexpr std::array<std::string_view, 14> kParts = {
+      "deep_ep::",           "dpsk::ep::",          "nvshmem",          "mscclpp",
+      "userbuffers_",        "cross_device_reduce", "multimem_all_",    "multimem_one_shot",
+      "one_shot_all_reduce", "two_shot_all_reduce", "oneShotAllReduce", "twoShotAllReduce",
+      "allreduce_fusion",    "quickreduce"};
+  return std::any_of(kParts.begin(), kParts.end(), [&](std::string_view part) {
+    return kernel.find(part) != std::string_view::npos;
+  });
 }
 
 std::optional<Collective> collective_of_kernel(std::string_view kernel) {

@@ -16,7 +16,10 @@ namespace rehearse::traces {
 // True for the device kernels of NCCL and RCCL ("ncclDevKernel_...", "ncclKernel_...", "rccl...",
 // "mscclKernel..."), mangled ("_Z29ncclDevKernel_...") and as templates ("void rccl...") too.
 [[nodiscard]] bool is_nccl_kernel(std::string_view kernel);
-// What such a kernel's name says: nothing for generic kernels, kAllToAll for SendRecv (its usual
+// True for kernels of what else moves data between GPUs: DeepEP, NVSHMEM, MSCCL++, user buffers of Transformer
+// Engine, all-reduces of inference engines and of PyTorch's symmetric memory.
+[[nodiscard]] bool is_other_communication(std::string_view kernel);
+// What the name of a kernel of NCCL says: nothing for generic kernels, kAllToAll for SendRecv (its usual
 // use).
 [[nodiscard]] std::optional<Collective> collective_of_kernel(std::string_view kernel);
 

@@ -261,6 +261,11 @@ void Builder::annotation(const Event& e, const Element& element) {
   part_.trace.ops.add(OpKind::kAnnotation, lane, name_of(e.name, element), start, duration);
   if (e.name.starts_with("nccl:"))
     communication_.span(lane, start, duration, e.external, facts_of(e));
+  if (e.name.starts_with("gloo:") || e.name.starts_with("mpi:")) {
+    note("host-collectives", Severity::kWarning, element,
+         "collectives of Gloo and MPI are kept as ranges of host threads that take the recorded "
+         "time, not as communication");
+  }
   constexpr std::string_view kStep = "ProfilerStep#";
   if (e.name.starts_with(kStep)) {
     if (const auto number = parse_integer(e.name.substr(kStep.size()))) {

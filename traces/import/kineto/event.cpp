@@ -93,8 +93,7 @@ Wanted wanted_of(const Event& e, bool& call_too) {
     case Category::kHostOp:
       return e.name == "record_param_comms" ? Wanted::kCall : Wanted::kNothing;
     case Category::kUserAnnotation:
-      return e.name.starts_with("nccl:") || e.name.starts_with("gloo:") ? Wanted::kCall
-                                                                        : Wanted::kNothing;
+      return e.name.starts_with("nccl:") ? Wanted::kCall : Wanted::kNothing;
     default:
       if (e.name == "[memory]") return Wanted::kMemory;
       return e.phase == 'M' ? Wanted::kLabel : Wanted::kNothing;
