@@ -168,6 +168,32 @@ TEST_CASE("numbers that are not JSON do not hide the rank", "[import][kineto]") 
   CHECK(got->findings.count("metadata-unreadable") == 0);
 }
 
+TEST_CASE("names that are not UTF-8 hide neither their event nor the rank", "[import][kineto]") {
+  const auto got = import_text(
+      "{\"host_name\": \"caf\xe9\", \"distributedInfo\": {\"rank\": 3, \"world_size\": 4}, "
+      "\"traceEvents\": ["
+      "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"\xc3\xa9t\xe9\", \"pid\": 0, \"tid\": 7, "
+      "\"ts\": 1, \"dur\": 2, "
+      "\"args\": {\"device\": 0, \"stream\": 7}}]}");
+  REQUIRE(got);
+  CHECK(got->trace.ranks.at(0).rank == 3);
+  CHECK(find_op(*got, "\xc3\xa9t\xef\xbf\xbd"));
+  CHECK(got->findings.count("not-utf-8") == 1);
+  CHECK(got->findings.count("metadata-unreadable") == 0);
+  CHECK(got->findings.count("event-unreadable") == 0);
+}
+
+TEST_CASE("communication that does not go through NCCL is told", "[import][kineto]") {
+  const auto got = import_text(document(
+      R"js({"ph": "X", "cat": "kernel", "name": "void deep_ep::internode::dispatch<false, 8>(int4*)", "pid": 0, "tid": 7, "ts": 1, "dur": 2, "args": {"device": 0, "stream": 7}},
+         {"ph": "X", "cat": "kernel", "name": "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 4>(x)", "pid": 0, "tid": 7, "ts": 5, "dur": 2, "args": {"device": 0, "stream": 7}},
+         {"ph": "X", "cat": "kernel", "name": "void cutlass::reduce_kernel(x)", "pid": 0, "tid": 7, "ts": 8, "dur": 2, "args": {"device": 0, "stream": 7}},
+         {"ph": "X", "cat": "user_annotation", "name": "gloo:all_reduce", "pid": 1, "tid": 1, "ts": 1, "dur": 9, "args": {}})js"));
+  REQUIRE(got);
+  CHECK(got->findings.count("communication-not-of-nccl") == 2);
+  CHECK(got->findings.count("host-collectives") == 1);
+}
+
 TEST_CASE("a base time with an exponent is a base time", "[import][kineto]") {
   const auto got = import_text(
       R"js({"baseTimeNanoseconds": 1.5e18, "distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": [)js" +

@@ -11,6 +11,7 @@
 #include "traces/import/kineto/open_spans.hpp"
 #include "traces/import/rank_of_name.hpp"
 #include "traces/import/scan.hpp"
+#include "traces/model/utf8.hpp"
 
 namespace rehearse::traces::kineto {
 namespace {
@@ -141,6 +142,16 @@ class Events {
   OpenSpans spans_;
 };
 
+// The element with bytes that are no UTF-8 replaced, where that is what ails it: older profilers write names and
+// paths in the code page of their machine. `text` holds it.
+std::optional<Element> in_utf8(const Element& element, std::string& text) {
+  if (is_utf8(element.text)) return std::nullopt;
+  text = to_utf8(element.text);
+  const size_t size = text.size();
+  text.resize(size + 64, ' ');
+  return Element{std::string_view(text).substr(0, size), element.offset, element.number};
+}
+
 }  // namespace
 
 bool sniff(std::string_view head) {
@@ -163,6 +174,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   Events events(builder, context, stream);
   Element element;
   Event event;
+  std::string repaired;
   for (;;) {
     RH_TRY(const JsonStream::Next got, stream.next(element));
     if (got == JsonStream::Next::kCut) {
@@ -170,7 +182,16 @@ Result<FilePart> read(Source& source, ReadContext& context) {
       break;
     }
     if (got == JsonStream::Next::kEnd) break;
-    switch (parser.parse(element, event)) {
+    Parsed parsed = parser.parse(element, event);
+    if (parsed == Parsed::kBroken) {
+      if (const auto again = in_utf8(element, repaired)) {
+        context.findings.add("not-utf-8", Severity::kInfo, stream.where(element.offset),
+                             "bytes of names that are no UTF-8 are replaced");
+        element = *again;
+        parsed = parser.parse(element, event);
+      }
+    }
+    switch (parsed) {
       case Parsed::kOk:
         if (lines && is_members(event) && members.size() + element.text.size() < kMostMemberText) {
           append_members(element.text, members);
@@ -199,7 +220,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
                 "export the profile again with export_chrome_trace()");
   }
   stream.tell_trailing(context.findings);
-  const Metadata metadata = parse_metadata(lines ? "{" + members + "}" : stream.members(),
+  const Metadata metadata = parse_metadata(to_utf8(lines ? "{" + members + "}" : stream.members()),
                                            source.name(), context.findings);
   FilePart part;
   std::vector<RankPart> ranks = builder.finish(metadata);
