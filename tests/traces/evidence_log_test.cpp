@@ -304,6 +304,21 @@ TEST_CASE("trees with their way down are read by their way up", "[evidence][nccl
   CHECK(hops[1].up() == 1);
 }
 
+TEST_CASE("AMD's count of channels has the numbers behind", "[evidence][nccl-log]") {
+  const char* text =
+      R"(h:1:9 [0] NCCL INFO RCCL version : 2.27.7-HEAD:0d2c4fd
+h:1:9 [0] NCCL INFO ncclCommInitRankConfig_impl comm 0x2b rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 3000 commId 0xcd - Init START
+h:1:9 [0] NCCL INFO comm:0x2b, nRanks:1, nNodes:1, coll channels:2 collnet channels:3, nvls channels:0, p2p channels:4, p2p channels per peer:1
+h:1:9 [0] NCCL INFO ncclCommInitRankConfig_impl comm 0x2b rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 3000 commId 0xcd - Init COMPLETE
+)";
+  const pb::NcclLog log = log_of(must_read(text));
+  REQUIRE(log.communicators_size() == 1);
+  CHECK(log.communicators(0).coll_channels() == 2);
+  CHECK(log.communicators(0).collnet_channels() == 3);
+  CHECK(log.communicators(0).p2p_channels() == 4);
+  CHECK(log.communicators(0).p2p_channels_per_peer() == 1);
+}
+
 TEST_CASE("sentences about versions are no banner", "[evidence][nccl-log]") {
   using nccl_log::version_in;
   CHECK(version_in("(Worker pid=7) NCCL version 2.21.5+cuda12.4")->first == "2.21.5");

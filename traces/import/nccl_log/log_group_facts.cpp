@@ -26,19 +26,31 @@ bool gpu_direct_fact(std::string_view text, pb::NcclProcess& process) {
   return true;
 }
 
+constexpr std::array<std::string_view, 5> kChannelLabels = {
+    "coll channels", "collnet channels", "nvls channels", "p2p channels", "p2p channels per peer"};
+
 uint32_t* channel_count(std::string_view label, std::array<uint32_t, 5>& counts) {
-  constexpr std::array<std::string_view, 5> kLabels = {"coll channels", "collnet channels",
-                                                       "nvls channels", "p2p channels",
-                                                       "p2p channels per peer"};
-  const auto it = std::find(kLabels.begin(), kLabels.end(), label);
-  return it == kLabels.end() ? nullptr : &counts[static_cast<size_t>(it - kLabels.begin())];
+  const auto it = std::find(kChannelLabels.begin(), kChannelLabels.end(), label);
+  return it == kChannelLabels.end() ? nullptr
+                                    : &counts[static_cast<size_t>(it - kChannelLabels.begin())];
+}
+
+bool tells_channels(std::string_view text) {
+  return text.find(" coll channels, ") != std::string_view::npos ||
+         text.find(" coll channels:") != std::string_view::npos;
 }
 
 // "24 coll channels, 24 collnet channels, 16 nvls channels, 32 p2p channels, 32 p2p channels per
-// peer"; which of them there are depends on the version.
+// peer"; which of them there are depends on the version. AMD's since 2.27 has the numbers behind:
+// "comm:0x2b, nRanks:2, nNodes:1, coll channels:2 collnet channels:2, ...".
 bool channels_fact(std::string_view text, pb::NcclCommunicator& facts) {
-  if (text.find(" coll channels, ") == std::string_view::npos) return false;
+  if (!tells_channels(text)) return false;
   std::array<uint32_t, 5> counts{};
+  for (size_t i = 0; i < kChannelLabels.size(); ++i) {
+    Scan behind(text);
+    if (!behind.after(fmt::format(" {}:", kChannelLabels[i]))) continue;
+    if (const auto n = behind.natural(); n && *n <= 4096) counts[i] = static_cast<uint32_t>(*n);
+  }
   Scan scan(text);
   while (const auto n = scan.natural()) {
     const std::string_view label = trimmed(scan.rest().substr(0, scan.rest().find(',')));
@@ -125,8 +137,7 @@ bool LogBuilder::could_be_group_fact(std::string_view text) {
   const std::string_view start = trimmed(text);
   const auto begins = [&](std::string_view with) { return start.starts_with(with); };
   return std::any_of(kStarts.begin(), kStarts.end(), begins) ||
-         text.find(" Bytes -> ") != std::string_view::npos ||
-         text.find(" coll channels, ") != std::string_view::npos ||
+         text.find(" Bytes -> ") != std::string_view::npos || tells_channels(text) ||
          text.find('|') != std::string_view::npos;
 }
 
