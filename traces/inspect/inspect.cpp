@@ -156,7 +156,8 @@ void Inspector::Impl::finish_steps() {
                      "record all ranks over the same steps");
   }
   if (step_lengths.empty()) {
-    if (out.operations > 0) {
+    if (out.operations > 0 &&
+        out.findings.count("no-steps") == 0) {  // the import tells it per rank
       out.findings.add("no-steps", Severity::kInfo, "no rank has steps",
                        "times are from the first to the last stream operation; record with "
                        "profiler.step() or name the steps at import");
