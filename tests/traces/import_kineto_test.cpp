@@ -136,6 +136,39 @@ TEST_CASE("the root of a broadcast is the place that its kernel tells", "[import
   CHECK(calls[1].peer == -1);
 }
 
+TEST_CASE("groups of which only the size is told are not the whole job", "[import][kineto]") {
+  const auto call = [](int id, const char* what, int size) {
+    return std::string(id > 1 ? "," : "") +
+           R"js({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_Generic(x)", "pid": 0, "tid": 40, "ts": )js" +
+           std::to_string(id * 10) +
+           R"js(, "dur": 5, "args": {"device": 0, "stream": 40, "correlation": )js" +
+           std::to_string(id) + R"js(, "Collective name": ")js" + what +
+           R"js(", "In msg nelems": 8, "Out msg nelems": 2, "dtype": "Float", "Group size": )js" +
+           std::to_string(size) + "}}";
+  };
+  const auto got =
+      import_text(document(call(1, "allreduce", 2) + call(2, "allreduce", 2) +
+                               call(3, "_reduce_scatter_base", 4) + call(4, "barrier", 8),
+                           5, 8));
+  REQUIRE(got);
+  const std::vector<Call>& calls = got->trace.ranks.at(0).ops.calls;
+  REQUIRE(calls.size() == 4);
+  const auto members = [&](size_t i) {
+    return got->trace.communicators.at(calls[i].communicator).members;
+  };
+  CHECK(members(0) == std::vector<RankId>{4, 5});
+  CHECK(calls[1].communicator == calls[0].communicator);
+  CHECK(members(2) == std::vector<RankId>{1, 3, 5, 7});
+  CHECK(members(3).size() == 8);
+  CHECK(got->findings.count("members-assumed") == 2);
+  // Listed once, however many calls there are.
+  std::string many;
+  for (int id = 1; id <= 20'000; ++id) many += call(id, "allreduce", 1 << 19);
+  const auto large = import_text(document(many, 5, 1 << 20));
+  REQUIRE(large);
+  CHECK(large->trace.communicators.size() == 1);
+}
+
 TEST_CASE("an old collective gets its arguments from the host span around its launch",
           "[import][kineto]") {
   const auto got = import_text(document(

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "traces/import/kineto/decimal.hpp"
 #include "traces/import/limits.hpp"
@@ -51,11 +52,21 @@ std::vector<RankId> members_of(const ProcessGroup& pg) {
   return pg.size < 0 || std::cmp_equal(pg.ranks.size(), pg.size) ? pg.ranks : std::vector<RankId>{};
 }
 
+// How many calls tell nothing of their group but its size.
+using Sizes = std::map<int64_t, uint64_t>;
+
 // Communicators of one rank: those of pg_config first, then those that only calls mention.
 class Groups {
  public:
-  Groups(const Metadata& metadata, std::vector<Communicator>& table)
-      : table_(table), backend_(metadata.backend) {
+  Groups(const Metadata& metadata, const Sizes& sizes, std::vector<Communicator>& table)
+      : table_(table),
+        backend_(metadata.backend),
+        rank_(metadata.rank),
+        world_(metadata.world_size.value_or(0)) {
+    const auto most =
+        std::max_element(sizes.begin(), sizes.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (most != sizes.end()) consecutive_ = most->first;
     for (const ProcessGroup& pg : metadata.groups) {
       const auto index = static_cast<uint32_t>(table_.size());
       if (!by_name_.emplace(pg.name, index).second) continue;
@@ -69,13 +80,31 @@ class Groups {
   uint32_t of(const CallFacts& f) {
     if (f.group.empty()) {
       const std::vector<RankId> members = members_of(f);
-      if (members.empty()) return whole_job();
-      return named("", f.description, members);
+      if (!members.empty()) return named("", f.description, members);
+      return of_size(f.group_size);
     }
     return named(f.group, f.description, members_of(f));
   }
+  // Groups whose members follow from their size and the layout of the job.
+  [[nodiscard]] const std::set<int64_t>& assumed() const { return assumed_; }
 
  private:
+  // PyTorch 2.1 and 2.2 tell the size of a group and not who is in it. The size that most calls name is taken as that
+  // of consecutive ranks, as tensor parallelism has them, others as of ranks an even distance apart.
+  uint32_t of_size(int64_t size) {
+    if (!rank_ || size <= 0 || size > kMostOfOne || size >= world_ || world_ % size != 0) {
+      return whole_job();
+    }
+    const int64_t stride = size == consecutive_ ? 1 : world_ / size;
+    const int64_t first = stride == 1 ? *rank_ / size * size : *rank_ % stride;
+    const std::string name = fmt::format("{} ranks from {} on, {} apart", size, first, stride);
+    if (const auto known = by_name_.find(name); known != by_name_.end()) return known->second;
+    std::vector<RankId> members;
+    for (int64_t i = 0; i < size; ++i) members.push_back(static_cast<RankId>(first + i * stride));
+    assumed_.insert(size);
+    return named(name, "", members);
+  }
+
   uint32_t whole_job() {
     if (!default_) {
       default_ = static_cast<uint32_t>(table_.size());
@@ -103,6 +132,9 @@ class Groups {
 
   std::vector<Communicator>& table_;
   std::string backend_;
+  std::optional<RankId> rank_;
+  int64_t world_ = 0, consecutive_ = 0;
+  std::set<int64_t> assumed_;
   std::map<std::string, uint32_t> by_name_;
   std::optional<uint32_t> default_;
   uint64_t held_ = 0;  // members that calls told of
@@ -273,7 +305,6 @@ void Communication::attach(RankPart& part, const Metadata& metadata,
                            const std::unordered_map<int64_t, Launch>& launches,
                            const Strings& strings, const std::string& where, Findings& findings) {
   Operations& ops = part.trace.ops;
-  Groups groups(metadata, part.communicators);
   sort_spans();
   std::unordered_map<int64_t, Span*> by_external;
   for (Span& s : spans_) {
@@ -287,6 +318,13 @@ void Communication::attach(RankPart& part, const Metadata& metadata,
     const auto found = launches.find(ops.correlation[k.op]);
     return found == launches.end() ? nullptr : &found->second;
   };
+  Sizes sizes;
+  for (Kernel& k : kernels_) {
+    complete(k, launch_of(k), by_external);
+    if (k.facts.group.empty() && members_of(k.facts).empty()) ++sizes[k.facts.group_size];
+  }
+  sizes.erase(-1);
+  Groups groups(metadata, sizes, part.communicators);
   const auto fill = [&](uint32_t index, CallFacts facts, const std::string& name) {
     Call& call = ops.calls[index];
     if (facts.collective) call.collective = *facts.collective;
@@ -315,7 +353,6 @@ void Communication::attach(RankPart& part, const Metadata& metadata,
     part.sized[index] = in >= 0 || out >= 0;
     part.grouped[index] = !facts.group.empty() || !facts.ranks.empty() || facts.rank_stride > 0;
   };
-  for (Kernel& k : kernels_) complete(k, launch_of(k), by_external);
   uint64_t group_number = 0;
   for (Kernel& k : kernels_) {
     const Launch* const launch = launch_of(k);
@@ -359,6 +396,13 @@ void Communication::attach(RankPart& part, const Metadata& metadata,
       }
     }
     fill(k.call, std::move(k.facts), name);
+  }
+  for (const int64_t size : groups.assumed()) {
+    findings.add("members-assumed", Severity::kWarning,
+                 fmt::format("{}: groups of {} ranks", where, size),
+                 "the profile tells the size of these groups and not who is in them; the members "
+                 "follow from "
+                 "an even layout of ranks: add the execution trace of the same rank to know them");
   }
   spans_.clear();
   kernels_.clear();
