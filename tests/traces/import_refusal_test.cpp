@@ -108,6 +108,13 @@ TEST_CASE("a recording that another tool must convert is refused with that tool"
   CHECK_THAT(fix_of("run.bin"), Catch::Contains("known are"));
 }
 
+TEST_CASE("words in brackets before a line are no JSON array", "[import][refusal]") {
+  check_refused(import_text("[rank0]: Traceback (most recent call last):\n"), Code::kBadInput,
+                "text that begins with \"[rank0]: Traceback");
+  check_refused(import_text("[{\"a\": 1}]"), Code::kBadInput,
+                "a JSON array that holds no trace events");
+}
+
 TEST_CASE("hostile documents meet limits", "[import][refusal]") {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   check_refused(import_text(document(kernel(0) + R"(,{"ph": "X", "args": )" + deep + "}")),

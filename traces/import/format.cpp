@@ -125,7 +125,13 @@ std::string describe(std::string_view head) {
       return keys.empty() ? "a JSON object without known keys"
                           : "a JSON object with the keys " + keys;
     }
-    if (head[first] == '[') return "a JSON array that holds no trace events";
+    if (head[first] == '[') {  // or what a logger puts before its lines: "[rank0]: ..."
+      const size_t inside = head.find_first_not_of(" \t\r\n", first + 1);
+      if (inside < head.size() && (head[inside] == '{' || head[inside] == '[' ||
+                                   head[inside] == '"' || head[inside] == ']')) {
+        return "a JSON array that holds no trace events";
+      }
+    }
     const std::string_view line =
         head.substr(first, std::min<size_t>(head.find('\n', first) - first, 60));
     return fmt::format("text that begins with \"{}\"", line);
