@@ -149,8 +149,32 @@ std::vector<std::string> values_to_try(const pb::Parameter& p, std::vector<std::
   return out;
 }
 
+bool is_device(const pb::Parameter& p) { return p.kind() == Kinds::GPU || p.kind() == Kinds::NIC; }
+
+// Logs point at nodes and adapters, and badly at GPUs: of a device there all others of the node are tried too.
+void add_other_devices(const FaultUse& use, const pb::Parameter& p, const pb::Scenario& healthy,
+                       std::vector<std::string>& values) {
+  const auto node = node_in(use);
+  if (!is_device(p) || !node) return;
+  if (*node >= static_cast<uint32_t>(healthy.platform().nodes_size())) return;
+  const pb::Node& where = healthy.platform().nodes(static_cast<int>(*node));
+  const int count = p.kind() == Kinds::GPU ? where.gpus_size() : where.nics_size();
+  for (int i = 0; i < count; ++i) {
+    const std::string device = std::to_string(i);
+    if (std::find(values.begin(), values.end(), device) == values.end()) values.push_back(device);
+  }
+}
+
+// How many places of a fault are tried.
+size_t most_places(const pb::Fault& fault, const Clues& clues) {
+  const auto& parameters = fault.parameters();
+  const bool device = std::any_of(parameters.begin(), parameters.end(), is_device);
+  return clues.logs_only && device ? kDevicesPerFault : kPlacesPerFault;
+}
+
 std::vector<Placed> placements(const std::shared_ptr<const FaultEntry>& entry,
-                               const Suspects& suspects, const pb::Scenario& healthy) {
+                               const Suspects& suspects, const Clues& clues) {
+  const size_t most = 4 * most_places(entry->fault, clues);
   std::vector<Placed> all{{.use = with_defaults(entry)}};
   for (const pb::Parameter& p : entry->fault.parameters()) {
     if (p.strength()) continue;
@@ -158,7 +182,9 @@ std::vector<Placed> placements(const std::shared_ptr<const FaultEntry>& entry,
     for (const Placed& placed : all) {
       const std::vector<std::string> likely = suggested(p, placed.use, suspects);
       size_t far = placed.far;
-      for (const std::string& value : values_to_try(p, likely, healthy)) {
+      std::vector<std::string> values = values_to_try(p, likely, clues.healthy);
+      if (clues.logs_only) add_other_devices(placed.use, p, clues.healthy, values);
+      for (const std::string& value : values) {
         const bool suspected = std::find(likely.begin(), likely.end(), value) != likely.end();
         auto use = with_value(placed.use, p.name(), value);
         if (!use) continue;
@@ -168,7 +194,7 @@ std::vector<Placed> placements(const std::shared_ptr<const FaultEntry>& entry,
     // The second place with the first values before the first place with the tenth.
     std::stable_sort(next.begin(), next.end(),
                      [](const Placed& a, const Placed& b) { return a.far < b.far; });
-    if (next.size() > 4 * kPlacesPerFault) next.resize(4 * kPlacesPerFault);
+    if (next.size() > most) next.resize(most);
     all = std::move(next);
   }
   return all;
@@ -278,7 +304,7 @@ double prior_of(const pb::Fault& fault, const std::string& symptom) {
 void add_candidates(const std::shared_ptr<const FaultEntry>& entry, const Suspects& suspects,
                     const Clues& clues, std::vector<Candidate>& out) {
   std::vector<Candidate> found;
-  for (Placed& placed : placements(entry, suspects, clues.healthy)) {
+  for (Placed& placed : placements(entry, suspects, clues)) {
     const double symptom = prior_of(entry->fault, clues.symptom.id());
     Candidate candidate{
         .use = std::move(placed.use),
@@ -307,7 +333,8 @@ void add_candidates(const std::shared_ptr<const FaultEntry>& entry, const Suspec
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const Candidate& a, const Candidate& b) { return a.prior > b.prior; });
-  if (found.size() > kPlacesPerFault) found.resize(kPlacesPerFault);
+  const size_t most = most_places(entry->fault, clues);
+  if (found.size() > most) found.resize(most);
   std::move(found.begin(), found.end(), std::back_inserter(out));
 }
 

@@ -46,9 +46,9 @@ struct Clues {
 };
 
 // Highest prior first, then by place in the order of suspicion, then by id; at most `kPlacesPerFault` places of
-// each fault.
+// each fault, from logs kDevicesPerFault of a fault of devices.
 [[nodiscard]] Result<std::vector<Candidate>> find_candidates(const Clues& clues,
                                                              const FaultCatalogue& catalogue);
-constexpr size_t kPlacesPerFault = 12;
+constexpr size_t kPlacesPerFault = 12, kDevicesPerFault = 64;
 
 }  // namespace rehearse::faults

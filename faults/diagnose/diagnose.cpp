@@ -26,6 +26,8 @@ namespace {
 // Faults this close to the most alike are looked at again, and at most so many.
 constexpr double kWorthwhile = 0.3;
 constexpr size_t kLookedAtAgain = 6, kFitted = 5;
+// A likeness that no other place betters.
+constexpr double kExact = 0.9999;
 // Places of a fault that are tried when the first has no effect.
 constexpr size_t kWithoutEffect = 4;
 // Scores closer than this do not decide.
@@ -58,6 +60,12 @@ void sort_by(std::vector<Suspected>& all, Key key) {
 
 bool explains(const Likeness& likeness) {
   return likeness.score >= kExplains && likeness.unexplained.empty();
+}
+
+// No other place can be better.
+bool is_found(const Suspected& suspected) {
+  return suspected.trial && suspected.trial->likeness.score > kExact &&
+         suspected.trial->shape > kExact;
 }
 
 // Nothing more has to be looked for: the best explains the evidence well.
@@ -126,6 +134,7 @@ Result<void> try_all(std::vector<Suspected>& all, bool from_logs, Laboratory& la
     if (!empty_handed && (i >= kLookedAtAgain || all[i].promise() < most - kWorthwhile)) continue;
     for (size_t place = 0; place < all[i].places.size() && !laboratory.exhausted(); ++place) {
       if (empty_handed && place >= places_to_try(all[i], from_logs)) break;
+      if (is_found(all[i])) break;
       if (auto tried = try_place(all[i], place, laboratory); !tried) return tried;
     }
   }

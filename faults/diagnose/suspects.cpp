@@ -193,7 +193,8 @@ void add_named_ranks(const std::string& text, uint32_t ranks, Suspects& out) {
   }
 }
 
-void add_named_adapter(const std::string& text, Suspects& out) {
+// An adapter, and the GPUs on its PCIe switch: what goes over it passes their slots too.
+void add_named_adapter(const std::string& text, const pb::Scenario& document, Suspects& out) {
   const size_t at = text.find(kOfNode);
   if (at == std::string::npos) return;
   const auto node = number_behind(text, at, kOfNode);
@@ -201,6 +202,14 @@ void add_named_adapter(const std::string& text, Suspects& out) {
   if (!node || !nic) return;
   add_once(out.nodes, *node);
   add_once(out.nics, {*node, *nic});
+  if (*node >= static_cast<uint32_t>(document.platform().nodes_size())) return;
+  const pb::Node& where = document.platform().nodes(static_cast<int>(*node));
+  if (*nic >= static_cast<uint32_t>(where.nics_size())) return;
+  const std::string& above = where.nics(static_cast<int>(*nic)).pcie().parent();
+  for (int i = 0; !above.empty() && i < where.gpus_size(); ++i) {
+    if (where.gpus(i).pcie().parent() == above)
+      add_once(out.gpus, {*node, static_cast<uint32_t>(i)});
+  }
 }
 
 void from_failure(const pb::Outcome& outcome, Suspects& out) {
@@ -422,7 +431,7 @@ Suspects find_suspects(const pb::Outcome& outcome, const Changes& changes,
   }
   for (const pb::OutcomeFinding& finding : outcome.findings()) {
     add_named_ranks(finding.first(), outcome.ranks(), out);
-    add_named_adapter(finding.first(), out);
+    add_named_adapter(finding.first(), document, out);
   }
   if (outcome.verdict() == pb::HANG || outcome.verdict() == pb::CRASH) {
     from_named_adapters(outcome, document, out);

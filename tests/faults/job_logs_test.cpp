@@ -222,6 +222,18 @@ TEST_CASE("causes are found from logs and dumps alone", "[faults][logs][engine]"
   }
 }
 
+TEST_CASE("a GPU is found that logs do not point at", "[faults][logs][engine]") {
+  const Job job("moe-16");
+  const JobLogs logs = read_logs(job.files_of("F68:node=1,gpu=3"));
+  const auto diagnosis = diagnose_from_logs(
+      {.logs = logs, .healthy = job.healthy, .simulated = job.baseline}, catalogue(), job.world);
+  REQUIRE(diagnosis);
+  REQUIRE(diagnosis->causes_size() > 0);
+  CHECK(diagnosis->causes(0).fault() == "F68");
+  CHECK(diagnosis->causes(0).use().starts_with("F68:node=1,gpu=3"));
+  CHECK_FALSE(diagnosis->unknown());
+}
+
 TEST_CASE("dumps, NCCL's log and printed errors are judged together without a scenario",
           "[faults][logs]") {
   const Job job("ddp-16");

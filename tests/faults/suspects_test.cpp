@@ -113,4 +113,20 @@ TEST_CASE("usual values of a parameter that nobody sees are all tried", "[faults
   CHECK(sizes == std::set<std::string>{"256", "512", "1024", "2048"});
 }
 
+TEST_CASE("of an adapter that logs name the GPUs on its PCIe switch are suspected too",
+          "[faults][diagnose]") {
+  sim::Scenario job = testing::small_scenario();
+  pb::Node& node = *job.document.mutable_platform()->mutable_nodes(1);
+  for (pb::Gpu& gpu : *node.mutable_gpus()) gpu.mutable_pcie()->set_parent("plx0");
+  node.mutable_gpus(2)->mutable_pcie()->set_parent("plx1");
+  node.mutable_nics(0)->mutable_pcie()->set_parent("plx1");
+  pb::Outcome run;
+  run.set_verdict(pb::COMPLETED);
+  run.set_ranks(16);
+  run.add_findings()->set_first("no longer: on node 1 adapter 0 is in use");
+  const Suspects suspects = find_suspects(run, {}, job.document, 1);
+  CHECK(suspects.nics == std::vector<std::pair<uint32_t, uint32_t>>{{1, 0}});
+  CHECK(suspects.gpus == std::vector<std::pair<uint32_t, uint32_t>>{{1, 2}});
+}
+
 }  // namespace rehearse::suspects_test
