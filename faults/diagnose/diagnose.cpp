@@ -74,12 +74,14 @@ bool settled(const std::vector<Suspected>& all) {
          all[0].trial->likeness.score >= kEnough;
 }
 
+bool is_expected(const Suspected& suspected) {
+  return std::any_of(suspected.places.begin(), suspected.places.end(),
+                     [](const Candidate& candidate) { return candidate.expected; });
+}
+
 // Takes out the faults that the catalogue does not list for this symptom and the configuration does not show.
 std::vector<Suspected> take_unexpected(std::vector<Suspected>& all) {
-  const auto begin = std::stable_partition(all.begin(), all.end(), [](const Suspected& s) {
-    return std::any_of(s.places.begin(), s.places.end(),
-                       [](const Candidate& candidate) { return candidate.expected; });
-  });
+  const auto begin = std::stable_partition(all.begin(), all.end(), is_expected);
   std::vector<Suspected> out(std::make_move_iterator(begin), std::make_move_iterator(all.end()));
   all.erase(begin, all.end());
   return out;
@@ -110,9 +112,7 @@ Result<void> try_place(Suspected& suspected, size_t place, Laboratory& laborator
 // told apart, and those that the symptom lets expect are tried everywhere.
 size_t places_to_try(const Suspected& empty_handed, bool from_logs) {
   if (!from_logs) return kWithoutEffect;
-  const bool expected = std::any_of(empty_handed.places.begin(), empty_handed.places.end(),
-                                    [](const Candidate& candidate) { return candidate.expected; });
-  return expected ? kPlacesPerFault : 1;
+  return is_expected(empty_handed) ? kPlacesPerFault : 1;
 }
 
 // Every fault at its most suspect place, the promising ones everywhere, the most alike fitted.
@@ -124,7 +124,9 @@ Result<void> try_all(std::vector<Suspected>& all, bool from_logs, Laboratory& la
       if (auto tried = try_place(suspected, place, laboratory); !tried) return tried;
       if (laboratory.exhausted()) break;
     }
-    if (suspected.trial) suspected.trial = laboratory.roughly_fitted(*suspected.trial);
+    if (!suspected.trial) continue;
+    if (is_expected(suspected)) suspected.trial = laboratory.ending_alike(*suspected.trial);
+    suspected.trial = laboratory.roughly_fitted(*suspected.trial);
   }
   sort_by(all, [](const Suspected& s) { return s.promise(); });
   const double most = all.empty() ? 0 : all.front().promise();

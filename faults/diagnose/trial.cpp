@@ -154,6 +154,18 @@ Trial Laboratory::at_either_end(const Trial& start) {
   return best;
 }
 
+Trial Laboratory::ending_alike(const Trial& start) {
+  const pb::Parameter* strength = strength_of(start.use.fault());
+  if (!strength || start.verdict == evidence_.outcome.verdict()) return start;
+  for (const std::string& end : {strength->usual_from(), strength->usual_to()}) {
+    if (end.empty()) continue;
+    const auto use = with_value(start.use, strength->name(), end);
+    const auto trial = use ? once(*use) : Result<Trial>(start);
+    if (trial && trial->verdict == evidence_.outcome.verdict()) return *trial;
+  }
+  return start;
+}
+
 Trial Laboratory::timed(const Trial& start) {
   const auto& parameters = start.use.fault().parameters();
   const auto moment =

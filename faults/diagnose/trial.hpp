@@ -49,7 +49,10 @@ class Laboratory {
   // what was tried; `start` where the fault has no strength. Where the evidence has no magnitude both ends of what is usual
   // are tried. Of a run that did not complete the fault's moment is moved until the run comes as far as the evidence.
   [[nodiscard]] Trial fitted(const Trial& start);
-  // The same in two rounds, and only where the default is far off: effects are not linear, and neither is their shape.
+  // Where the run ends in another way than the evidence: the fault at an end of what is usual at which it does not; `start`
+  // where it does at both.
+  [[nodiscard]] Trial ending_alike(const Trial& start);
+  // The same as fitted() in two rounds, and only where the default is far off: effects are not linear, and neither is their shape.
   [[nodiscard]] Trial roughly_fitted(const Trial& start);
 
   [[nodiscard]] uint32_t simulations() const { return simulations_; }

@@ -196,6 +196,37 @@ TEST_CASE("evidence that no fault of the catalogue explains has an unknown cause
   CHECK(broken.diagnosis().unknown());
 }
 
+TEST_CASE("the strength of a fault is found whose default ends the job in another way",
+          "[faults][diagnose][engine]") {
+  // Twice this batch does not fit any more.
+  SilentReporter reporter;
+  const World world = simulated_world(reporter);
+  const auto healthy = sim::load_scenario("moe-16", reporter);
+  REQUIRE(healthy);
+  sim::Scenario broken = *healthy;
+  const auto use = parse_fault("F50:times=8.5", catalogue());
+  REQUIRE(use);
+  const auto patches = patches_of(*use, broken.document);
+  REQUIRE(patches);
+  for (const pb::Patch& patch : *patches) REQUIRE(world.apply(broken, patch));
+  const auto evidence = world.simulate(broken), baseline = world.simulate(*healthy);
+  REQUIRE(evidence);
+  REQUIRE(baseline);
+  REQUIRE(evidence->verdict() == pb::COMPLETED);
+  const auto found = diagnose({.evidence = *evidence,
+                               .healthy = *healthy,
+                               .baseline = &*baseline,
+                               .max_simulations_of_others = 0,
+                               .max_simulations_of_two = 0},
+                              catalogue(), world);
+  REQUIRE(found);
+  const pb::Diagnosis& diagnosis = *found;
+  REQUIRE(diagnosis.causes_size() > 0);
+  CHECK_FALSE(diagnosis.unknown());
+  CHECK(diagnosis.causes(0).fault() == "F50");
+  CHECK(diagnosis.causes(0).score() > 0.95);
+}
+
 TEST_CASE("several slow GPUs are not explained by one of them", "[faults][diagnose]") {
   Broken broken("F60:rank=3,factor=2");
   const auto slow =
