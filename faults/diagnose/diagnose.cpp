@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/document.hpp"
+#include "faults/diagnose/alike.hpp"
 #include "faults/diagnose/candidates.hpp"
 #include "faults/diagnose/elsewhere.hpp"
 #include "faults/diagnose/job_logs.hpp"
@@ -30,8 +31,6 @@ constexpr size_t kLookedAtAgain = 6, kFitted = 5;
 constexpr double kExact = 0.9999;
 // Places of a fault that are tried when the first has no effect.
 constexpr size_t kWithoutEffect = 4;
-// Scores closer than this do not decide.
-constexpr double kClose = 0.1;
 // One cause alone that reaches this needs no second one, and two, which fit more freely, must reach it.
 constexpr double kEnough = 0.8;
 
@@ -188,19 +187,6 @@ void say_what_to_collect(const std::vector<Suspected>& all, const FaultClasses* 
   }
 }
 
-// Faults whose runs look like the first one's, as far as classes.yaml knows them.
-void say_who_is_alike(const std::vector<Suspected>& all, const FaultClasses* classes,
-                      pb::Diagnosis& diagnosis) {
-  if (!classes || all.empty() || !all[0].trial) return;
-  for (size_t i = 1; i < all.size(); ++i) {
-    if (!all[i].trial || all[0].rank() - all[i].rank() > kClose) break;
-    const std::string& id = all[i].trial->use.fault().id();
-    if (classes->joining(all[0].trial->use.fault().id(), id)) {
-      diagnosis.mutable_causes(0)->add_alike(id);
-    }
-  }
-}
-
 // Whether the training script has settings, where results are wrong, that are neither those of the job as it should be nor
 // of the cause: something else was changed that decides what is computed.
 Result<bool> leaves_settings(const FaultUse& use, const pb::Outcome& evidence,
@@ -297,6 +283,21 @@ double pace_of(const pb::Outcome& simulated, const pb::Outcome& healthy) {
 }
 
 }  // namespace
+
+std::set<std::string> places_of(const FaultUse& use, const pb::Scenario& document) {
+  pb::Cause cause;
+  add_culprits(use, document, cause);
+  std::set<std::string> out;
+  for (const pb::Culprit& culprit : cause.culprits()) {
+    if (culprit.has_rank()) out.insert(fmt::format("rank {}", culprit.rank()));
+    if (!culprit.link().empty()) out.insert(culprit.link());
+    if (!culprit.has_node()) continue;
+    for (const pb::RankLaunch& rank : document.launch().ranks()) {
+      if (rank.node() == culprit.node()) out.insert(fmt::format("rank {}", rank.rank()));
+    }
+  }
+  return out;
+}
 
 void add_culprits(const FaultUse& use, const pb::Scenario& document, pb::Cause& cause) {
   using Parameter = pb::Parameter;
@@ -434,8 +435,8 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
     put_first(*two, request.healthy.document, diagnosis);
   } else {
     say_what_to_collect(all, request.classes, diagnosis);
-    say_who_is_alike(all, request.classes, diagnosis);
-    if (!all.empty()) say_where_else(all[0], request, clues, laboratory, diagnosis);
+    say_who_is_alike(all, request.classes, clues, diagnosis);
+    say_where_else(all, request, clues, laboratory, diagnosis);
   }
   diagnosis.set_simulations(laboratory.simulations() + runs);
   return diagnosis;

@@ -8,6 +8,9 @@
 // diagnosis sees the observable part of the evidence only (observable.hpp). Deterministic.
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "base/error.hpp"
 #include "faults/fault_catalogue.hpp"
 #include "faults/fault_classes.hpp"
@@ -49,5 +52,7 @@ constexpr uint32_t kElsewhereInLogs = 64;
 
 // The place of a fault as culprits: ranks, nodes, links; of a GPU the rank on it.
 void add_culprits(const FaultUse& use, const pb::Scenario& document, pb::Cause& cause);
+// The same as names of ranks and links: a node is all its ranks.
+[[nodiscard]] std::set<std::string> places_of(const FaultUse& use, const pb::Scenario& document);
 
 }  // namespace rehearse::faults

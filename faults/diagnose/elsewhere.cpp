@@ -6,27 +6,56 @@
 #include <algorithm>
 #include <set>
 
+#include "faults/diagnose/alike.hpp"
+
 namespace rehearse::faults {
 namespace {
 
-// Places whose scores are closer than this are not told apart by the evidence.
-constexpr double kNoBetter = 0.01;
-
-// The same fault with another rank or node, at most so many.
-std::vector<FaultUse> at_other_places(const FaultUse& use, const pb::Scenario& document,
-                                      size_t most) {
-  std::vector<FaultUse> out;
-  for (const pb::Parameter& p : use.fault().parameters()) {
-    const int count = p.kind() == pb::Parameter::RANK   ? document.launch().ranks_size()
-                      : p.kind() == pb::Parameter::NODE ? document.platform().nodes_size()
-                                                        : 0;
-    for (int place = 0; place < count && out.size() < most; ++place) {
-      const std::string value = std::to_string(place);
-      if (value == use.values.at(p.name())) continue;
-      if (auto other = with_value(use, p.name(), value)) out.push_back(std::move(*other));
+// Values of a parameter that says where, the one it has first; none: it does not.
+std::vector<std::string> places_for(const pb::Parameter& p, const FaultUse& use,
+                                    const pb::Scenario& document) {
+  const auto& nodes = document.platform().nodes();
+  const auto node = [&]() -> const pb::Node* {
+    for (const pb::Parameter& other : use.fault().parameters()) {
+      if (other.kind() != pb::Parameter::NODE) continue;
+      const auto index = std::stoul(use.values.at(other.name()));
+      return index < static_cast<size_t>(nodes.size()) ? &nodes[static_cast<int>(index)] : nullptr;
+    }
+    return nullptr;
+  };
+  int count = 0;
+  if (p.kind() == pb::Parameter::RANK) count = document.launch().ranks_size();
+  if (p.kind() == pb::Parameter::NODE) count = nodes.size();
+  if (p.kind() == pb::Parameter::GPU && node()) count = node()->gpus_size();
+  if (p.kind() == pb::Parameter::NIC && node()) count = node()->nics_size();
+  if (count == 0) return {};
+  std::vector<std::string> out{use.values.at(p.name())};
+  for (int place = 0; place < count; ++place) {
+    if (std::string value = std::to_string(place); value != out.front()) {
+      out.push_back(std::move(value));
     }
   }
   return out;
+}
+
+// The same fault at any other place, at most so many: on the same node first.
+std::vector<FaultUse> at_other_places(const FaultUse& use, const pb::Scenario& document,
+                                      size_t most) {
+  std::vector<FaultUse> all{use};
+  for (const pb::Parameter& p : use.fault().parameters()) {
+    std::vector<FaultUse> next;
+    for (const FaultUse& placed : all) {
+      const std::vector<std::string> values = places_for(p, placed, document);
+      if (values.empty()) next.push_back(placed);
+      for (const std::string& value : values) {
+        if (auto other = with_value(placed, p.name(), value)) next.push_back(std::move(*other));
+      }
+    }
+    all = std::move(next);
+  }
+  std::erase_if(all, [&](const FaultUse& other) { return other.text() == use.text(); });
+  if (all.size() > most) all.resize(most);
+  return all;
 }
 
 // From logs: the places at which it was tried, then all others.
@@ -77,50 +106,61 @@ std::vector<FaultUse> at_other_unrecorded(const FaultUse& use, const std::set<ui
   return out;
 }
 
-// What is left of changes where only that is looked at which the evidence has measured.
-Changes as_measured(Changes changes, const Changes& evidence) {
-  for (auto& [aspect, of_aspect] : changes) {
-    if (!is_measured(aspect)) continue;
-    const auto seen = evidence.find(aspect);
-    std::erase_if(of_aspect, [&](const auto& change) {
-      return seen == evidence.end() || !seen->second.contains(change.first);
-    });
+// The places at which a cause would look the same as where it is.
+std::vector<FaultUse> same_elsewhere(const Suspected& suspected, const DiagnoseRequest& request,
+                                     const Clues& clues, Laboratory& laboratory) {
+  const FaultUse& use = suspected.trial->use;
+  const bool unseen = request.classes && request.classes->unseen_place(use.fault().id());
+  const bool settings = suspected.places[suspected.best].configured;  // they stand where it is
+  const bool by_logs = clues.logs_only && !settings;
+  const std::vector<FaultUse> others =
+      by_logs  ? at_any_place(suspected, clues.healthy)
+      : unseen ? at_other_places(use, clues.healthy, kElsewhereTried)
+               : at_other_unrecorded(use, unrecorded(clues.outcome, clues.changes));
+  laboratory.allow(by_logs ? kElsewhereInLogs : kElsewhereTried);
+  std::vector<FaultUse> out;
+  size_t tried = 0;
+  for (const FaultUse& other_use : others) {
+    if (++tried > kElsewhereTried + suspected.places.size() && out.empty()) break;
+    const auto other = laboratory.once(other_use);
+    if (other && other->likeness.score > suspected.trial->likeness.score - kNoBetter &&
+        look_the_same(*suspected.trial, *other, clues.changes)) {
+      out.push_back(other_use);
+    }
   }
-  return changes;
+  return out;
 }
 
 }  // namespace
 
-void say_where_else(const Suspected& first, const DiagnoseRequest& request, const Clues& clues,
-                    Laboratory& laboratory, pb::Diagnosis& diagnosis) {
-  if (!first.trial) return;
-  const FaultUse& use = first.trial->use;
+void say_where_else(const std::vector<Suspected>& all, const DiagnoseRequest& request,
+                    const Clues& clues, Laboratory& laboratory, pb::Diagnosis& diagnosis) {
+  if (all.empty() || !all[0].trial) return;
+  const pb::Scenario& job = request.healthy.document;
+  pb::Cause& first = *diagnosis.mutable_causes(0);
+  const FaultUse& use = all[0].trial->use;
+  const std::set<std::string> here = places_of(use, job);
+  const std::vector<FaultUse> own = same_elsewhere(all[0], request, clues, laboratory);
+  for (const FaultUse& other : own) first.add_elsewhere(other.text());
+  // Where the faults are that look the same.
+  for (size_t i = 1; i < all.size(); ++i) {
+    const std::string& id = all[i].places.front().use.fault().id();
+    if (std::find(first.alike().begin(), first.alike().end(), id) == first.alike().end()) continue;
+    std::vector<FaultUse> uses = same_elsewhere(all[i], request, clues, laboratory);
+    uses.insert(uses.begin(), all[i].trial->use);
+    const std::set<std::string> there = places_of(uses[0], job);
+    const bool told = here.empty() || there.empty() || (uses.size() == 1 && there == here);
+    if (told && own.empty()) continue;
+    for (const FaultUse& other : uses) first.add_elsewhere(other.text());
+  }
+  if (first.elsewhere().empty()) return;
+  first.clear_culprits();
   const pb::UnseenPlace* row =
       request.classes ? request.classes->unseen_place(use.fault().id()) : nullptr;
-  pb::Cause& cause = *diagnosis.mutable_causes(0);
-  const Changes here = as_measured(first.trial->changes, clues.changes);
-  const bool settings = first.places[first.best].configured;  // they stand where it is
-  const bool by_logs = clues.logs_only && !settings;
-  const std::vector<FaultUse> others =
-      by_logs ? at_any_place(first, clues.healthy)
-      : row   ? at_other_places(use, clues.healthy, kElsewhereTried)
-              : at_other_unrecorded(use, unrecorded(clues.outcome, clues.changes));
-  laboratory.allow(by_logs ? kElsewhereInLogs : kElsewhereTried);
-  size_t tried = 0;
-  for (const FaultUse& other_use : others) {
-    if (++tried > kElsewhereTried + first.places.size() && cause.elsewhere().empty()) break;
-    const auto other = laboratory.once(other_use);
-    if (other && other->verdict == first.trial->verdict &&
-        other->likeness.score > first.trial->likeness.score - kNoBetter &&
-        likeness(here, as_measured(other->changes, clues.changes)).score > kSameWithinNoise) {
-      cause.add_elsewhere(other_use.text());
-    }
-  }
-  if (cause.elsewhere().empty()) return;
-  cause.clear_culprits();
-  cause.add_against("the place is not known: " +
+  first.add_against("the place is not known: " +
                     (row               ? row->why()
-                     : clues.logs_only ? "at other places it would leave the same logs"
+                     : clues.logs_only ? "at other places the same logs would be left"
+                     : own.empty()     ? "faults that look the same are at other places"
                                        : "nothing was recorded of the ranks that it may be"));
   diagnosis.add_collect_next(row               ? row->collect()
                              : clues.logs_only ? "the state of each of these nodes, or a profile"

@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/random.hpp"
+#include "base/text.hpp"
 #include "faults/diagnose/likeness.hpp"
 #include "faults/diagnose/observable.hpp"
 #include "faults/fault_use.hpp"
@@ -18,6 +19,15 @@ using namespace rehearse::faults;
 namespace {
 
 constexpr int kPlaces = 4;
+
+// "8-15": the ranks of a node.
+std::string ranks_on(uint64_t node, const pb::Scenario& document) {
+  std::vector<uint32_t> ranks;
+  for (const pb::RankLaunch& rank : document.launch().ranks()) {
+    if (rank.node() == node) ranks.push_back(rank.rank());
+  }
+  return format_ranks(ranks);
+}
 
 // The same place and moment in all faults of a class, another one for each number.
 FaultUse moved(const FaultUse& use, const pb::Scenario& document, int64_t duration, int number) {
@@ -35,6 +45,7 @@ FaultUse moved(const FaultUse& use, const pb::Scenario& document, int64_t durati
   for (const pb::Parameter& p : use.fault().parameters()) {
     const std::string value = p.kind() == Kind::NODE     ? std::to_string(node)
                               : p.kind() == Kind::RANK   ? std::to_string(rank)
+                              : p.kind() == Kind::RANKS  ? ranks_on(node, document)
                               : p.kind() == Kind::GPU    ? std::to_string(gpu)
                               : p.kind() == Kind::NIC    ? std::to_string(nic)
                               : p.kind() == Kind::MOMENT ? std::to_string(moment) + "ns"
@@ -55,8 +66,10 @@ struct Seen {
 
 class Job {
  public:
-  Job(const std::string& scenario, const World& world, Reporter& reporter) : world_(world) {
-    auto healthy = sim::load_scenario(scenario, reporter);
+  Job(const std::string& scenario, const sim::Assignments& written, const World& world,
+      Reporter& reporter)
+      : world_(world) {
+    auto healthy = sim::load_scenario(scenario, written, reporter);
     REQUIRE(healthy);
     healthy_ = std::move(*healthy);
     auto baseline = world.simulate(healthy_);
@@ -97,7 +110,9 @@ TEST_CASE("faults of one class have observable runs that are equal within noise"
     INFO(row.why());
     REQUIRE(row.alike_size() > 1);
     CHECK_FALSE(row.collect().empty());
-    const Job job(row.scenario(), world, reporter);
+    sim::Assignments written(row.set().begin(), row.set().end());
+    std::sort(written.begin(), written.end());
+    const Job job(row.scenario(), written, world, reporter);
     // As written, and at places and moments that nobody chose.
     for (int place = 0; place <= kPlaces; ++place) {
       std::vector<Seen> seen;
@@ -133,7 +148,7 @@ TEST_CASE("places that are taken for unseen have observable runs that are equal 
     INFO(row.id() << ": " << row.why());
     REQUIRE(row.uses_size() > 1);
     CHECK_FALSE(row.collect().empty());
-    const Job job(row.scenario(), world, reporter);
+    const Job job(row.scenario(), {}, world, reporter);
     std::vector<Seen> seen;
     for (const std::string& text : row.uses()) {
       CHECK(text.starts_with(row.id() + ":"));

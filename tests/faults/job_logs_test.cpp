@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 
+#include "base/install.hpp"
 #include "faults/diagnose/from_logs.hpp"
 #include "faults/diagnose/logs.hpp"
 #include "faults/diagnose/observable.hpp"
 #include "faults/symptoms/classifier.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace rehearse::job_logs_test {
 using namespace rehearse;
@@ -220,6 +223,42 @@ TEST_CASE("causes are found from logs and dumps alone", "[faults][logs][engine]"
       if (found->values.count(place)) CHECK(found->values.at(place) == use->values.at(place));
     }
   }
+}
+
+TEST_CASE("of a slot and an adapter that leave the same logs neither is named alone",
+          "[faults][logs][engine]") {
+  const Job job("moe-16");
+  const LogFiles files = job.files_of("F66:node=1,gpu=2");
+  REQUIRE(files == job.files_of("F65:node=1,nic=2,bandwidth=5Gbps"));
+  // Few faults are enough.
+  const tests::TemporaryFolder folder;
+  const auto shipped_ones = shipped("faults/catalogue");
+  REQUIRE(shipped_ones);
+  for (const char* name : {"F60.yaml", "F65.yaml", "F66.yaml", "F68.yaml"}) {
+    std::filesystem::copy_file(*shipped_ones / name, folder.path / name);
+  }
+  const std::filesystem::path folders[] = {folder.path};
+  const auto few = FaultCatalogue::load(folders);
+  REQUIRE(few);
+  const JobLogs logs = read_logs(files);
+  const auto diagnosis = diagnose_from_logs(
+      {.logs = logs, .healthy = job.healthy, .simulated = job.baseline}, *few, job.world);
+  REQUIRE(diagnosis);
+  REQUIRE(diagnosis->causes_size() > 1);
+  const pb::Cause& first = diagnosis->causes(0);
+  CHECK(first.score() > 0.99);
+  REQUIRE(first.alike_size() == 1);
+  CHECK(first.alike(0) == (first.fault() == "F65" ? "F66" : "F65"));
+  CHECK(first.culprits().empty());
+  std::vector<std::string> uses(first.elsewhere().begin(), first.elsewhere().end());
+  uses.push_back(first.use());
+  const auto holds = [&](const char* place) {
+    return std::any_of(uses.begin(), uses.end(),
+                       [&](const std::string& use) { return use.starts_with(place); });
+  };
+  CHECK(holds("F65:node=1,nic=2"));
+  CHECK(holds("F66:node=1,gpu=2"));
+  CHECK_FALSE(holds("F66:node=0"));
 }
 
 TEST_CASE("a GPU is found that logs do not point at", "[faults][logs][engine]") {

@@ -23,8 +23,6 @@ namespace {
 using faults::FaultUse;
 
 constexpr double kRestored = 0.02;
-// Causes of one class count for each other when their scores are this close.
-constexpr double kAlike = 0.1;
 constexpr int kCausesKept = 5;
 // Of two faults at once one is hidden by the other when the run without it is this much like the run with it.
 constexpr double kHidden = 0.9;
@@ -191,22 +189,6 @@ Result<Injected> draw(const BlindRun& run, const BlindContext& context, Redrawn&
   return fail(Code::kBadInput, "no draw shows the fault: " + last);
 }
 
-// Places as ranks and links: a node is all its ranks.
-std::set<std::string> places(const FaultUse& use, const pb::Scenario& document) {
-  pb::Cause cause;
-  faults::add_culprits(use, document, cause);
-  std::set<std::string> out;
-  for (const pb::Culprit& culprit : cause.culprits()) {
-    if (culprit.has_rank()) out.insert(fmt::format("rank {}", culprit.rank()));
-    if (!culprit.link().empty()) out.insert(culprit.link());
-    if (!culprit.has_node()) continue;
-    for (const pb::RankLaunch& rank : document.launch().ranks()) {
-      if (rank.node() == culprit.node()) out.insert(fmt::format("rank {}", rank.rank()));
-    }
-  }
-  return out;
-}
-
 // The first fix that promises all.
 Result<void> repair(const std::string& text, const BlindContext& context, sim::Scenario& scenario) {
   RH_TRY(const FaultUse use, faults::parse_fault(text, context.catalogue));
@@ -226,16 +208,16 @@ Result<void> repair(const std::string& text, const BlindContext& context, sim::S
 Result<void> repair(const pb::Diagnosis& diagnosis, const BlindContext& context,
                     sim::Scenario& scenario) {
   const auto& alike = diagnosis.causes(0).alike();
+  const bool open = !alike.empty() || !diagnosis.causes(0).elsewhere().empty();
   for (int i = 0; i < diagnosis.causes_size(); ++i) {
     const pb::Cause& cause = diagnosis.causes(i);
     const bool same = std::find(alike.begin(), alike.end(), cause.fault()) != alike.end();
     if (i > 0 && !same && cause.together().empty()) continue;
-    // Of several places most have nothing to be repaired.
-    const bool open = !cause.elsewhere().empty();
     std::vector<std::string> uses(cause.elsewhere().begin(), cause.elsewhere().end());
     uses.push_back(cause.use());
     for (const std::string& use : uses) {
       auto done = repair(use, context, scenario);
+      // Of several causes and places most have nothing to be repaired.
       if (!done && (!open || done.error().code == Code::kInterrupted)) return done;
     }
   }
@@ -267,17 +249,20 @@ uint32_t place_of(const BlindRun& run, const pb::Diagnosis& diagnosis) {
   return last > others ? last - others : 0;
 }
 
-// Whether the cause is the fault that was injected, and the places at which it says that it looks the same hold that of the
-// injected one, as far as they were tried.
+// Whether the cause, or one that it says looks the same, is the fault that was injected, and the places at which it says so
+// hold that of the injected one, as far as they were tried.
 bool leaves_place_open(const pb::Cause& cause, const Injected& injected,
                        const std::set<std::string>& wanted, const BlindContext& context) {
-  if (injected.uses.size() != 1 || injected.uses[0].fault().id() != cause.fault()) return false;
+  if (injected.uses.size() != 1) return false;
+  const std::string& id = injected.uses[0].fault().id();
   std::vector<std::string> uses(cause.elsewhere().begin(), cause.elsewhere().end());
-  if (uses.size() >= faults::kElsewhereTried) return true;
+  const bool all_tried = !context.classes.unseen_place(id) || uses.size() < faults::kElsewhereTried;
+  if (id == cause.fault() && !all_tried) return true;
   uses.push_back(cause.use());
   return std::any_of(uses.begin(), uses.end(), [&](const std::string& text) {
     const auto use = faults::parse_fault(text, context.catalogue);
-    return use && places(*use, injected.broken.document) == wanted;
+    return use && use->fault().id() == id &&
+           faults::places_of(*use, injected.broken.document) == wanted;
   });
 }
 
@@ -285,7 +270,7 @@ void judge_culprits(const Injected& injected, const pb::Diagnosis& diagnosis,
                     const BlindContext& context, pb::CampaignRun& out) {
   std::set<std::string> wanted, named;
   for (const FaultUse& use : injected.uses) {
-    wanted.merge(places(use, injected.broken.document));
+    wanted.merge(faults::places_of(use, injected.broken.document));
   }
   if (wanted.empty()) return;
   if (diagnosis.causes_size() > 0 && !diagnosis.causes(0).elsewhere().empty()) {
@@ -300,7 +285,7 @@ void judge_culprits(const Injected& injected, const pb::Diagnosis& diagnosis,
   for (int i = 0; i < diagnosis.causes_size(); ++i) {
     if (i > 0 && diagnosis.causes(i).together().empty()) break;
     const auto use = faults::parse_fault(diagnosis.causes(i).use(), context.catalogue);
-    if (use) named.merge(places(*use, injected.broken.document));
+    if (use) named.merge(faults::places_of(*use, injected.broken.document));
   }
   out.set_culprit_right(named == wanted);
 }
@@ -311,8 +296,10 @@ void judge_causes(const BlindRun& run, const Injected& injected, const pb::Diagn
   out.set_place(place_of(run, diagnosis));
   if (out.place() > 1 && run.faults.size() == 1) {
     const pb::Cause& own = diagnosis.causes(static_cast<int>(out.place()) - 1);
-    if (context.classes.joining(own.fault(), diagnosis.causes(0).fault()) && own.simulated() &&
-        best - own.score() <= kAlike) {
+    const auto& alike = diagnosis.causes(0).alike();
+    // Looking the same in the logs of one run makes no class.
+    if (context.classes.joining(own.fault(), diagnosis.causes(0).fault()) &&
+        std::find(alike.begin(), alike.end(), own.fault()) != alike.end()) {
       out.set_alike(true);
       out.set_place(1);
     }
