@@ -111,6 +111,23 @@ void add_recorders(const EvidenceInput& input, pb::Diagnosis& diagnosis) {
   }
 }
 
+// What logs of the same job say, by rules, for the causes.
+void add_logs(const EvidenceInput& input, const faults::FaultCatalogue& catalogue,
+              pb::Diagnosis& diagnosis) {
+  faults::JobLogs logs = input.logs;
+  logs.recorders.clear();
+  const pb::Diagnosis told = faults::diagnose_by_rules(logs, catalogue);
+  for (const std::string& reason : told.symptom().reasons()) {
+    diagnosis.mutable_symptom()->add_reasons("logs: " + reason);
+  }
+  for (const pb::Cause& named : told.causes()) {
+    for (pb::Cause& cause : *diagnosis.mutable_causes()) {
+      if (cause.fault() != named.fault()) continue;
+      for (const std::string& text : named.evidence()) cause.add_evidence("logs: " + text);
+    }
+  }
+}
+
 // What a step would take if every worker had the mean of its work, where the recording can be computed again.
 void add_what_if(const traces::Trace& trace, pb::Diagnosis& diagnosis) {
   const auto steps = validation::recorded_steps(trace);
@@ -149,6 +166,7 @@ Result<pb::Diagnosis> diagnosis_of(const EvidenceInput& input, Context& context)
     RH_TRY(pb::Diagnosis diagnosis,
            diagnose(what, faults::simulated_world(context.reporter()), kMostRuns));
     add_recorders(input, diagnosis);
+    add_logs(input, what.catalogue, diagnosis);
     return diagnosis;
   }
   RH_TRY(const faults::FaultCatalogue catalogue, fault_catalogue(context.arguments()));

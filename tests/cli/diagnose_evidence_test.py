@@ -53,6 +53,19 @@ class Evidence(unittest.TestCase):
             self.assertEqual(culprits(done), ("F21", [11]))
             self.assertTrue(json.loads(done.stdout)["causes"][0]["simulated"])
 
+    def test_an_outcome_and_the_logs_and_dumps_of_its_job_are_judged_together(self):
+        with tempfile.TemporaryDirectory() as folder:
+            outcome, logs = pathlib.Path(folder) / "outcome.json", pathlib.Path(folder) / "job"
+            rehearse("run", "ddp-16", "--fault", "F16:node=1", "--json", "-o", str(outcome),
+                     "--nccl-log", str(logs), "--flight-recorder", str(logs))
+            done = rehearse("diagnose", str(outcome), str(logs), "--json")
+            document = json.loads(done.stdout)
+            cause = document["causes"][0]
+            self.assertEqual(cause["fault"], "F16", done.stderr)
+            self.assertTrue(any(text.startswith("logs: ") for text in cause["evidence"]), cause)
+            self.assertTrue(any(text.startswith("logs: ") for text in document["symptom"]["reasons"]),
+                            document["symptom"])
+
     def test_errors_that_ranks_printed_are_evidence(self):
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "rank3.log").write_text(
