@@ -71,6 +71,11 @@ const pb::OutcomeFinding* finding(const pb::Outcome& outcome, std::string_view i
   return nullptr;
 }
 
+// What a finding means, and where it was seen first as far as it says so.
+std::string with_first(const std::string& what, const pb::OutcomeFinding& finding) {
+  return finding.first().empty() ? what : what + ": " + finding.first();
+}
+
 std::string in_words(pb::Phase phase) {
   constexpr std::array<const char*, 7> kWords = {
       "", "start", "rendezvous", "communicator set-up", "preparation", "training", "checkpointing"};
@@ -81,7 +86,7 @@ std::string in_words(pb::Phase phase) {
 // A rule of the static check that speaks of this run names its category.
 std::optional<pb::Symptom> of_rules(const pb::Outcome& outcome) {
   for (const pb::OutcomeFinding& f : outcome.findings()) {
-    if (!f.category().empty()) return symptom(f.category(), {f.id() + ": " + f.first()});
+    if (!f.category().empty()) return symptom(f.category(), {with_first(f.id(), f)});
   }
   return std::nullopt;
 }
@@ -133,7 +138,7 @@ pb::Symptom of_hang(const pb::Outcome& outcome) {
   if (in_setup(failure.phase())) return symptom("B2", std::move(reasons));
   if (failure.phase() == pb::PREPARATION) return symptom("C4", std::move(reasons));
   if (const auto* uneven = finding(outcome, "uneven-steps")) {
-    reasons.push_back("ranks differ in their number of steps: " + uneven->first());
+    reasons.push_back(with_first("ranks differ in their number of steps", *uneven));
     return symptom("C6", std::move(reasons));
   }
   return symptom("D2.1", std::move(reasons));
@@ -154,7 +159,7 @@ pb::Symptom of_crash(const pb::Outcome& outcome) {
     if (id.empty()) continue;
     reasons.push_back(fmt::format("rank {} says '{}'", error.rank(), row->text));
     if (const auto* grows = id == "D1.5" ? finding(outcome, "memory-grows") : nullptr) {
-      reasons.push_back("its memory grew from step to step: " + grows->first());
+      reasons.push_back(with_first("its memory grew from step to step", *grows));
       return symptom("D1.9", std::move(reasons));
     }
     return symptom(id, std::move(reasons));
@@ -195,7 +200,7 @@ std::optional<pb::Symptom> of_transport(const pb::Outcome& outcome) {
                                   use.transport(), use.offered()));
   }
   if (const auto* fallback = finding(outcome, "transport-fallback")) {
-    reasons.push_back("NCCL fell back to a slower transport: " + fallback->first());
+    reasons.push_back(with_first("NCCL fell back to a slower transport", *fallback));
   }
   if (reasons.empty()) return std::nullopt;
   return symptom("B3", std::move(reasons));
@@ -222,7 +227,7 @@ std::vector<uint32_t> stragglers(const pb::Outcome& outcome) {
 
 pb::Symptom of_completed(const pb::Outcome& outcome) {
   if (const auto* device = finding(outcome, "unexpected-device")) {
-    return symptom("D2.6", {"work runs on another device than intended: " + device->first()});
+    return symptom("D2.6", {with_first("work runs on another device than intended", *device)});
   }
   if (auto transport = of_transport(outcome)) return *transport;
   const int64_t step = outcome.step_time_ns().mean();

@@ -136,6 +136,8 @@ TEST_CASE("the classifier gives each outcome the category a practitioner would",
     CHECK(symptom.id() == c.expected);
     CHECK(symptom.label() == symptom_label(c.expected));
     CHECK((symptom.reasons_size() > 0 || !outcome.has_first_failure()));
+    // A finding that does not say where leaves no end that waits for it.
+    for (const std::string& reason : symptom.reasons()) CHECK_FALSE(reason.ends_with(": "));
   }
 }
 
