@@ -55,7 +55,7 @@ std::string text_of(const pb::CheckReport& report, bool verbose, const Terminal&
     if (!finding.why().empty()) out += "  why:  " + finding.why() + "\n";
     out += "  fix:  " + finding.fix() + "\n";
   }
-  return out;
+  return fit(out, terminal.width());
 }
 
 constexpr uint64_t kLargestFile = 16u << 20;

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
+#include "cli/table.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -87,8 +88,10 @@ void Context::show(const Findings& findings) {
   reporter_.clear();
   for (const Finding& row : findings.rows()) {
     if (row.severity == Severity::kInfo && !verbose()) continue;
-    fmt::print(stderr, "{}: {} ({}), first at {}{}{}\n", name_of(row.severity), row.id,
-               format_count(row.count), row.first, row.advice.empty() ? "" : ": ", row.advice);
+    const std::string line =
+        fmt::format("{}: {} ({}), first at {}{}{}", name_of(row.severity), row.id,
+                    format_count(row.count), row.first, row.advice.empty() ? "" : ": ", row.advice);
+    fmt::print(stderr, "{}\n", fit(line, Terminal::of(2, Colour::kNever).width()));
   }
 }
 

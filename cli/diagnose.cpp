@@ -66,7 +66,7 @@ std::string text_of(const pb::Diagnosis& diagnosis, const Terminal& terminal) {
   std::string out = terminal.styled(Style::kBold, headline_of(diagnosis)) + "\n";
   for (const std::string& reason : diagnosis.symptom().reasons())
     out += "  seen:    " + reason + "\n";
-  if (diagnosis.causes_size() == 0) return out;
+  if (diagnosis.causes_size() == 0) return fit(out, terminal.width());
   const pb::Cause& best = diagnosis.causes(0);
   if (best.alike_size() > 0) {
     const std::vector<std::string> alike(best.alike().begin(), best.alike().end());
@@ -94,7 +94,7 @@ std::string text_of(const pb::Diagnosis& diagnosis, const Terminal& terminal) {
     }
     out += "\n" + others.text(terminal);
   }
-  return out + fmt::format("\n{} runs simulated\n", diagnosis.simulations());
+  return fit(out + fmt::format("\n{} runs simulated\n", diagnosis.simulations()), terminal.width());
 }
 
 // What dumps of the same job say of the ranks that the causes name.

@@ -55,7 +55,7 @@ std::string headline(const pb::FixReport& report) {
 
 std::string text_of(const pb::FixReport& report, const Terminal& terminal) {
   std::string out = terminal.styled(Style::kBold, headline(report)) + "\n";
-  if (report.fixes_size() == 0) return out;
+  if (report.fixes_size() == 0) return fit(out, terminal.width());
   Table table({{"against", Align::kLeft},
                {"step time", Align::kRight},
                {"recovered", Align::kRight},
@@ -87,7 +87,8 @@ std::string text_of(const pb::FixReport& report, const Terminal& terminal) {
     for (const std::string& part : fix.alone()) note(part);
     for (const std::string& effect : fix.side_effects()) note("side effect: " + effect);
   }
-  return out + "\n" + table.text(terminal) + (notes.empty() ? "" : "\n" + notes);
+  return fit(out + "\n" + table.text(terminal) + (notes.empty() ? "" : "\n" + notes),
+             terminal.width());
 }
 
 Result<std::vector<faults::OwnFix>> own_fixes(const Context& context) {

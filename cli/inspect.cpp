@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/context.hpp"
+#include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "traces/inspect/inspection.hpp"
 #include "traces/model/rtrace.hpp"
@@ -30,7 +31,8 @@ Result<int> run_inspect(Context& context) {
   RH_TRY(const auto inspection, traces::inspect(reader, options, context.reporter()));
   if (context.json()) return exit_code(context.print(traces::to_json(inspection)));
   const int width = context.terminal().width() > 0 ? context.terminal().width() : kPipeWidth;
-  return exit_code(context.print(std::string_view(traces::to_text(inspection, width))));
+  const std::string text = fit(traces::to_text(inspection, width), context.terminal().width());
+  return exit_code(context.print(std::string_view(text)));
 }
 
 }  // namespace

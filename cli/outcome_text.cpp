@@ -302,10 +302,12 @@ static std::string goodput(const pb::Outcome& outcome, const Terminal& terminal)
 }
 
 std::string outcome_text(const pb::Outcome& outcome, const Terminal& terminal) {
-  return outcome_head(outcome, terminal) + breakdown(outcome, terminal) + waits(outcome, terminal) +
-         critical_path(outcome, terminal) + communicators(outcome, terminal) +
-         links(outcome, terminal) + memory(outcome, terminal) + goodput(outcome, terminal) +
-         findings_text(outcome.findings(), terminal);
+  return fit(outcome_head(outcome, terminal) + breakdown(outcome, terminal) +
+                 waits(outcome, terminal) + critical_path(outcome, terminal) +
+                 communicators(outcome, terminal) + links(outcome, terminal) +
+                 memory(outcome, terminal) + goodput(outcome, terminal) +
+                 findings_text(outcome.findings(), terminal),
+             terminal.width());
 }
 
 }  // namespace rehearse::cli

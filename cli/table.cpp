@@ -47,6 +47,68 @@ std::vector<std::string> wrap(const std::string& text, int width) {
   return lines;
 }
 
+namespace {
+
+// Columns without what only colours.
+int shown_width(std::string_view text) {
+  int hidden = 0;
+  for (size_t at = 0; (at = text.find("\x1b[", at)) != text.npos;) {
+    const size_t end = std::min(text.find('m', at), text.size() - 1);
+    hidden += static_cast<int>(end + 1 - at);
+    at = end;
+  }
+  return display_width(text) - hidden;
+}
+
+// Where the lines begin that follow a broken one.
+int hanging(std::string_view line, int width) {
+  const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  const size_t blank = std::min(line.find(' ', begin), line.size());
+  const size_t words = std::min(line.find_first_not_of(' ', blank), line.size());
+  const int behind = shown_width(line.substr(0, words));
+  return words - blank > 1 && behind <= width / 2 ? behind : static_cast<int>(begin) + 2;
+}
+
+void add_fitted(std::string_view line, int width, std::string& out) {
+  if (shown_width(line) <= width) {
+    out += line;
+    return;
+  }
+  const int hang = hanging(line, width);
+  int column = 0;
+  for (size_t at = 0; at < line.size();) {
+    const size_t word = line.find_first_not_of(' ', at);
+    if (word == line.npos) return;
+    const size_t end = std::min(line.find(' ', word), line.size());
+    int blanks = static_cast<int>(word - at);
+    const std::string_view letters = line.substr(word, end - word);
+    if (column > hang && column + blanks + shown_width(letters) > width) {
+      out += '\n';
+      column = 0;
+      blanks = hang;
+    }
+    out.append(static_cast<size_t>(blanks), ' ');
+    out += letters;
+    column += blanks + shown_width(letters);
+    at = end;
+  }
+}
+
+}  // namespace
+
+std::string fit(std::string_view text, int width) {
+  if (width <= 0) return std::string(text);
+  std::string out;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    add_fitted(text.substr(0, end), width, out);
+    if (end == text.npos) break;
+    out += '\n';
+    text.remove_prefix(end + 1);
+  }
+  return out;
+}
+
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
 void Table::add(std::vector<std::string> cells) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/terminal.hpp"
@@ -35,5 +36,10 @@ class Table {
 
 // `text` broken at spaces into lines of at most `width` columns; 0: one line.
 [[nodiscard]] std::vector<std::string> wrap(const std::string& text, int width);
+
+// Lines of a text that are longer than `width` columns, broken at blanks; 0: as it is. What follows stands where the words
+// of the line begin: behind its label where two blanks or more part it from them ("  for:     "), else two blanks deeper.
+// Sequences that colour take no room.
+[[nodiscard]] std::string fit(std::string_view text, int width);
 
 }  // namespace rehearse::cli

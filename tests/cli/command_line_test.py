@@ -61,6 +61,14 @@ class Tables(unittest.TestCase):
         self.assertGreater(max(map(len, whole)), 52)
         self.assertEqual(" ".join(" ".join(narrow).split()).count("ddp-16"), 1)
 
+    def test_a_run_its_causes_and_fixes_fit_a_narrow_terminal(self):
+        for words in (("run", "ddp-16", "--fault", "F16"), ("run", "dlrm-8", "--fault", "F21"), ("diagnose", "dlrm-8", "--fault", "F21"),
+                      ("fix", "dlrm-8", "--fault", "F21", "--draws", "0")):
+            lines = on_terminal(*words, "--color=never", "--quiet", columns=60).replace("\r", "").splitlines()
+            # A word that is longer than the terminal stays whole.
+            wide = [line for line in lines if len(line) > 60 and " " in line.strip()]
+            self.assertEqual(wide, [], words)
+
     def test_the_first_line_of_a_run_is_its_verdict_and_steps_are_blocks(self):
         lines = rehearse("run", "ddp-16", "--patch", "steps: 2").stdout.splitlines()
         self.assertRegex(lines[0], r"^ddp-16: completed, step time ")

@@ -71,4 +71,16 @@ TEST_CASE("rows that do not fit a narrow terminal become lines with headings", "
   CHECK(table.text(terminal_of(68)).starts_with("link                  "));
 }
 
+TEST_CASE("lines of text hang below their words on a narrow terminal", "[cli]") {
+  CHECK(fit("a headline of several words\n", 16) == "a headline of\n  several words\n");
+  CHECK(fit("  for:     step time of all\n", 22) == "  for:     step time\n           of all\n");
+  // A label that leaves no room for words.
+  CHECK(fit("  long-label:     one two\n", 16) == "  long-label:\n    one two\n");
+  CHECK(fit("  \x1b[31mone\x1b[0m two three\n", 9) == "  \x1b[31mone\x1b[0m two\n    three\n");
+  CHECK(fit("one two\n\nextraordinarily long", 7) == "one two\n\nextraordinarily\n  long");
+  const std::string whole = "  for:     whatever  there is  \n";
+  CHECK(fit(whole, 0) == whole);
+  CHECK(fit(whole, 60) == whole);
+}
+
 }  // namespace rehearse::table_test
