@@ -129,8 +129,10 @@
 
     const drawFabric = (svg, width) => {
       svg.append('rect').attr('class', 'box').attr('x', 0.5).attr('y', 0.5).attr('width', width - 1).attr('height', 44).attr('rx', 8);
-      svg.append('text').attr('x', 12).attr('y', 17).attr('class', 'small soft').text(rehearse.clip(cluster.fabric === 'none' ? 'no fabric' : `fabric: ${cluster.fabric}`, Math.floor(width / 6.4)));
       const switches = [...bySwitch].sort((a, b) => a[0].localeCompare(b[0], 'en', {numeric: true}));
+      // Where no switches stand there is room for a second line.
+      const words = rehearse.lines(cluster.fabric === 'none' ? 'no fabric' : `fabric: ${cluster.fabric}`, Math.floor(width / 6.4), switches.length ? 1 : 2);
+      words.forEach((line, i) => svg.append('text').attr('x', 12).attr('y', switches.length ? 17 : 30 - 8 * words.length + 15 * i + 5).attr('class', 'small soft').text(line));
       const w = Math.min(72, (width - 24) / Math.max(1, switches.length));
       switches.forEach(([name, list], i) => {
         const group = part(svg, {kind: 'switch', node: -1, index: i, name, ranks: []}, () => [name, ...lines(list)], badDevices.has(name));
@@ -142,7 +144,7 @@
 
     const large = () => {
       const across = (width) => (width < 560 ? 1 : Math.min(cluster.nodes.length, width < 1000 ? 2 : cluster.nodes.length > 4 ? 4 : cluster.nodes.length));
-      rehearse.svg(place, (width) => 76 + Math.ceil(cluster.nodes.length / across(width)) * (NODE_HEIGHT + 26), (svg, width) => {
+      rehearse.svg(place, (width) => 76 + Math.ceil(cluster.nodes.length / across(width)) * (NODE_HEIGHT + 26) - 24, (svg, width) => {
         painters = [];
         const columns = across(width), gap = 14, w = (width - gap * (columns - 1)) / columns;
         cluster.nodes.forEach((node, n) => {
@@ -217,6 +219,7 @@
     };
     drawRamp();
     rehearse.onLook(() => { drawRamp(); });
+    rehearse.onSheet(() => { drawRamp(); });
     return {goTo, slices, parts: () => place.querySelectorAll('.part').length};
   };
 })();

@@ -34,6 +34,20 @@ const rehearse = {};
   rehearse.count = (n) => n.toLocaleString('en-US');
   rehearse.clip = (text, most) => (text.length > most ? text.slice(0, most - 1) + '…' : text);
 
+  // Words in at most so many lines of at most so many letters.
+  rehearse.lines = (text, letters, most) => {
+    const out = [];
+    let rest = text;
+    while (rest.length > letters && out.length + 1 < most) {
+      const space = rest.lastIndexOf(' ', letters);
+      const end = space > 0 ? space : letters;
+      out.push(rest.slice(0, end));
+      rest = rest.slice(end).trimStart();
+    }
+    out.push(rehearse.clip(rest, letters));
+    return out;
+  };
+
   // Ranks as ranges: [0,1,2,5] -> "0-2,5".
   rehearse.ranges = (ranks) => {
     const out = [];
@@ -48,10 +62,16 @@ const rehearse = {};
 
   // A colour of page.css by name, as it is now (light or dark).
   rehearse.colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-  // Calls back when the reader's light or dark setting changes, and before and after printing.
+  // Calls back when the reader's light or dark setting changes.
   rehearse.onLook = (redraw) => {
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
   };
+  // Calls back before pictures are needed for a sheet (in its width and its colours, which are light) and after.
+  rehearse.onSheet = (redraw) => {
+    addEventListener('beforeprint', () => redraw(true));
+    addEventListener('afterprint', () => redraw(false));
+  };
+  rehearse.onSheet((sheet) => { document.documentElement.toggleAttribute('data-sheet', sheet); });
 
   rehearse.element = (parent, name, attributes = {}, text = null) => {
     const node = document.createElement(name);
@@ -64,6 +84,7 @@ const rehearse = {};
   // Use of a link as a colour, from grey over amber to red.
   let ramp = null;
   rehearse.onLook(() => { ramp = null; });
+  rehearse.onSheet(() => { ramp = null; });
   rehearse.heat = (share) => {
     ramp = ramp || d3.scaleLinear().domain([0, 0.03, 0.5, 1]).clamp(true)
       .range(['idle', 'hidden', 'communication', 'bad'].map(rehearse.colour)).interpolate(d3.interpolateLab);
@@ -117,8 +138,10 @@ const rehearse = {};
     fit();
     rehearse.onLook(redraw);
     // Drawn for the width of a sheet: shrunk from the screen's its words could not be read.
-    addEventListener('beforeprint', () => { width = rehearse.sheet; redraw(); });
-    addEventListener('afterprint', () => { width = 0; fit(); });
+    rehearse.onSheet((sheet) => {
+      width = sheet ? rehearse.sheet : 0;
+      if (sheet) redraw(); else fit();
+    });
     return {svg, redraw};
   };
 })();

@@ -19,10 +19,14 @@
       tab.addEventListener('click', () => show(i));
       return tab;
     });
-    const show = (chosen) => articles.forEach((article, i) => {
-      article.hidden = i !== chosen;
-      tabs[i].setAttribute('aria-pressed', i === chosen ? 'true' : 'false');
-    });
+    let shown = 0;
+    const show = (chosen) => {
+      shown = chosen;
+      articles.forEach((article, i) => {
+        article.hidden = i !== chosen;
+        tabs[i].setAttribute('aria-pressed', i === chosen ? 'true' : 'false');
+      });
+    };
     rehearse.showRun = show;
     const follow = () => {
       const wanted = /^#run-(\d+)$/.exec(location.hash);
@@ -32,7 +36,9 @@
     const worst = data.runs.findIndex((run) => run.verdict !== 'completed' || run.culprits.length);
     show(Math.max(0, worst));
     follow();
-    addEventListener('beforeprint', () => articles.forEach((article) => { article.hidden = false; }));
+    rehearse.onSheet((sheet) => {
+      if (sheet) articles.forEach((article) => { article.hidden = false; }); else show(shown);
+    });
   }
   const steps = (run) => run.variants.filter((v) => v.mean > 0 || v.stopped);
   const drawers = {

@@ -100,6 +100,7 @@
     const canvas = d3.select(node);
     const context = node.getContext('2d');
 
+    let sheet = false;  // drawn for paper
     let rows = [], width = 0, height = 0, gutter = 120, rowHeight = 18;
     let transform = d3.zoomIdentity, chosen = null, matches = [], matched = null, matchAt = -1;
     let colours = {}, labelColour = [], pending = false, rowOf = new Map();
@@ -128,13 +129,13 @@
       spacer.style.height = `${whole}px`;
       const small = matchMedia('(max-width: 640px)').matches;
       gutter = small ? 84 : 158;
-      height = Math.min(whole, small ? 420 : 640);
+      height = Math.min(whole, sheet ? 900 : small ? 420 : 640);
       resize();
     };
 
     const resize = () => {
-      width = Math.max(280, rowsBox.clientWidth);
-      const scale = window.devicePixelRatio || 1;
+      width = sheet ? rehearse.sheet : Math.max(280, rowsBox.clientWidth);
+      const scale = sheet ? 2 : window.devicePixelRatio || 1;
       node.width = Math.round(width * scale);
       node.height = Math.round(height * scale);
       node.style.width = `${width}px`;
@@ -188,6 +189,18 @@
       context.fillText(text, left, top);
     };
 
+    // Words on a box: dark or light, whichever is read better on what is seen of it.
+    const inks = new Map();
+    const inkOn = (colour, alpha) => {
+      const key = `${colour}/${colours.paper}/${Math.round(10 * alpha)}`;
+      if (!inks.has(key)) {
+        const seen = d3.rgb(d3.interpolateRgb(colours.paper, colour)(alpha));
+        const [r, g, b] = [seen.r, seen.g, seen.b].map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+        inks.set(key, 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.2 ? '#14171b' : '#fff');
+      }
+      return inks.get(key);
+    };
+
     const drawRow = (row, i, x) => {
       const top = rowTop(i) + 2, tall = rowHeight - 4, lane = row.lane;
       pen = '';
@@ -200,14 +213,14 @@
         if (!hit) alpha *= 0.18;
         paint(left, top, wide, tall, labelColour[label] || colours.host, alpha);
         const info = call === NEVER ? null : data.calls[call];
-        if (info && info[6] > lane.start[e]) {
-          paint(left, top, x(Math.min(info[6], lane.end[e])) - left, tall, colours.wait, alpha);
-        }
+        const waited = info && info[6] > lane.start[e] ? x(Math.min(info[6], lane.end[e])) : left;
+        if (waited > left) paint(left, top, waited - left, tall, colours.wait, alpha);
         if (wide > 34 && tall > 10) {
           const from = Math.max(gutter, left) + 4, room = Math.min(width, left + wide) - from - 2;
           if (room > 26) {
+            const under = waited > from + 20 ? colours.wait : labelColour[label] || colours.host;
             const text = (lane.count && lane.count[e] > 1 ? `${lane.count[e]} × ` : '') + nameOf(label, call);
-            write(text.slice(0, Math.floor(room / 5.9)), from, top + tall / 2 + 0.5, '#fff', hit ? 1 : 0.3);
+            write(text.slice(0, Math.floor(room / 5.9)), from, top + tall / 2 + 0.5, inkOn(under, alpha), hit ? 1 : 0.45);
           }
         }
       });
@@ -513,8 +526,15 @@
     search.addEventListener('keydown', (event) => { if (event.key === 'Enter') { event.preventDefault(); step(event.shiftKey ? -1 : 1); } });
 
     rowsBox.addEventListener('scroll', draw);
-    new ResizeObserver(() => { if (rowsBox.clientWidth !== width) layout(); }).observe(rowsBox);
+    new ResizeObserver(() => { if (!sheet && rowsBox.clientWidth !== width) layout(); }).observe(rowsBox);
     rehearse.onLook(draw);
+    rehearse.onSheet((now) => {
+      const [from, to] = scaleNow().domain();
+      sheet = now;
+      layout();
+      show(from, to);
+      drawNow();
+    });
     layout();
     choose(null);
 

@@ -153,6 +153,13 @@ class Reports(unittest.TestCase):
         self.browser.look(dark=True)
         self.browser.wait_for("getComputedStyle(document.body).backgroundColor !== 'rgb(255, 255, 255)'", "dark")
         self.browser.shot("slow-dark")
+        # Paper is white also for those who read in the dark, and words of the timeline have the size they have on the screen.
+        paper = run("dispatchEvent(new Event('beforeprint')); const canvas = document.querySelector('#timeline-0 canvas');"
+                    "const seen = [getComputedStyle(document.body).backgroundColor, canvas.style.width];"
+                    "dispatchEvent(new Event('afterprint')); return [...seen, getComputedStyle(document.body).backgroundColor, canvas.style.width]")
+        self.assertEqual(paper[:2], ["rgb(255, 255, 255)", "720px"])
+        self.assertNotEqual(paper[2], "rgb(255, 255, 255)")
+        self.assertNotEqual(paper[3], "720px")
         self.browser.size(390, 844)
         self.browser.look(dark=False)
         self.open(page)
