@@ -6,7 +6,9 @@
 
 #include <boost/program_options/value_semantic.hpp>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/units.hpp"
 #include "cli/case.hpp"
@@ -42,6 +44,24 @@ void add_replay_error(const sim::Scenario& recorded, Reporter& reporter, Report&
                            .figure = at(0.5),
                            .p90_error = at(0.9),
                            .n = errors.size()});
+}
+
+// The same of outcomes whose recorded trace is still there and is not too large, once for all of one trace.
+void add_replay_errors(Reporter& reporter, Report& report) {
+  std::set<std::string> seen;
+  for (const ReportRun& run : report.runs) {
+    const pb::Origin& origin = run.outcome.origin();
+    if (run.outcome.synthetic() || origin.scenario().empty()) continue;
+    if (!seen.insert(origin.scenario()).second) continue;
+    pb::Origin recorded;
+    recorded.set_scenario(origin.scenario());
+    *recorded.mutable_written() = origin.written();
+    const std::string folder = std::filesystem::path(run.file).parent_path().string();
+    const auto scenario = sim::load_origin(recorded, folder, reporter);
+    if (!scenario) continue;
+    const auto budget = explain_budget(scenario->trace->operations(), Explained::kBeside, 1);
+    if (budget.causes > 0) add_replay_error(*scenario, reporter, report);
+  }
 }
 
 // Simulates a scenario, and finds out what is wrong with it.
@@ -82,6 +102,7 @@ Result<Report> load_report(Context& context) {
     RH_TRY(Report report, read_report(context.inputs()));
     if (context.has("as-is")) return report;
     if (auto done = explain_outcomes(context, report); !done) return tl::unexpected(done.error());
+    add_replay_errors(context.reporter(), report);
     return report;
   }
   if (context.inputs().size() == 1) return simulated_report(context);

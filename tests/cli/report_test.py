@@ -103,6 +103,22 @@ class Report(Files):
         self.assertIn('<ol class="causes">', page)
         self.assertNotIn("Not looked for", page)
 
+    def test_a_recorded_job_says_how_far_its_replay_is_from_what_was_measured(self):
+        synth, folder, trace, outcome = (self.path / name for name in ("made.rtrace", "recorded", "recorded.rtrace", "recorded.json"))
+        for words in (("synth", "dlrm", "--dp", "4", "-o", synth), ("export", synth, "--format", "kineto", "-o", folder)):
+            self.assertEqual(rehearse(*map(str, words)).returncode, 0, words)
+        for file in folder.iterdir():  # as a profiler would have written it
+            recorded = json.loads(file.read_text())
+            self.assertTrue(recorded.pop("synthetic"))
+            file.write_text(json.dumps(recorded))
+        self.assertEqual(rehearse("import", str(folder), "-o", str(trace)).returncode, 0)
+        self.assertEqual(rehearse("run", str(trace), "--patch", "slow-rank: {rank: 1, slowdown: 2}", "--json", "-o", str(outcome)).returncode, 0)
+        said = "step time of each rank, this job replayed as recorded"
+        self.assertIn(said, self.made(trace))
+        self.assertIn(said, self.made(outcome))
+        self.assertNotIn(said, self.made(outcome, options=["--as-is"]))
+        self.assertNotIn(said, self.made(self.slow), "a generated job was never measured")
+
     def test_an_outcome_without_pictures_still_has_its_text(self):
         outcome = json.loads(self.slow.read_text())
         outcome["pictures"] = ""
