@@ -7,11 +7,16 @@ import time
 from pathlib import Path
 
 from selenium import webdriver
+from selenium.common.exceptions import (ElementClickInterceptedException, ElementNotInteractableException, NoSuchElementException,
+                                        StaleElementReferenceException)
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
 
 SWITCHES = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--hide-scrollbars")
+# What a page that draws itself anew does to an element between its being found and its being used.
+PASSING = (NoSuchElementException, StaleElementReferenceException, ElementClickInterceptedException, ElementNotInteractableException)
 
 
 class Browser:
@@ -40,12 +45,14 @@ class Browser:
         self.profile.cleanup()
 
     def look(self, dark):
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-            "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+        """Nothing moves by itself: what is clicked stays where it was found."""
+        self.features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
+                         {"name": "prefers-reduced-motion", "value": "reduce"}]
+        self.media("")
 
     def media(self, kind):
         """"print" or "" for the screen."""
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": kind})
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": kind, "features": self.features})
 
     def size(self, width, height):
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
@@ -62,6 +69,38 @@ class Browser:
         while not self.run(f"return Boolean({condition})"):
             assert time.monotonic() < end, f"{what} did not come within {seconds} s: {self.console()}"
             time.sleep(0.02)
+
+    def until(self, attempt, what, seconds=90):
+        """The first true answer of `attempt`; an element that was drawn anew meanwhile is looked for again."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                if answer := attempt():
+                    return answer
+                why = "it is not so"
+            except PASSING as error:
+                why = str(error)
+            assert time.monotonic() < end, f"{what} did not come within {seconds} s: {why}; {self.console()}"
+            time.sleep(0.02)
+
+    def find(self, css, seconds=90):
+        return self.until(lambda: self.driver.find_element(By.CSS_SELECTOR, css), css, seconds)
+
+    def click(self, css, seconds=90):
+        """The first element that fits, as soon as it is there and nothing covers it."""
+        def attempt():
+            element = self.driver.find_element(By.CSS_SELECTOR, css)
+            self.run("arguments[0].scrollIntoView({block: 'center'})", element)
+            element.click()
+            return True
+        self.until(attempt, f"a click on {css}", seconds)
+
+    def text(self, css):
+        """Of all elements that fit, as they are seen at one moment."""
+        return self.run("return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText).join(' ')", css)
+
+    def attribute(self, css, name):
+        return self.until(lambda: self.driver.find_element(By.CSS_SELECTOR, css).get_attribute(name), f"{name} of {css}")
 
     def console(self):
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]

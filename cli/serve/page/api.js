@@ -100,6 +100,12 @@ export function fill(element, ...children) {
   return append(element, children);
 }
 
+// Brings an element into view, without a ride for readers who asked for none.
+export function show(element) {
+  const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+  element.scrollIntoView({block: 'nearest', behavior: still ? 'instant' : 'smooth'});
+}
+
 export function tell(error) {
   const text = error instanceof ApiError && error.fix ? `${error.message}: ${error.fix}` : error.message || String(error);
   const box = h('div.notice', null, h('span', null, text),

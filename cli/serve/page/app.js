@@ -8,9 +8,10 @@ import {workbenchView} from './workbench.js';
 
 const views = {workbench: workbenchView, runs: runsView, run: runView, compare: compareView, library: libraryView, learn: learnView};
 const main = document.getElementById('main');
-let leave = null;
+let leave = null, visit = 0;
 
 async function show() {
+  const now = ++visit;
   const [path, query] = (location.hash.slice(2) || 'workbench').split('?');
   const [name, ...rest] = path.split('/');
   const view = views[name] || workbenchView;
@@ -24,7 +25,8 @@ async function show() {
   const box = h('div.view.' + name);
   fill(main, box);
   try {
-    leave = await view(box, rest.map(decodeURIComponent), new URLSearchParams(query)) || null;
+    const left = await view(box, rest.map(decodeURIComponent), new URLSearchParams(query)) || null;
+    if (now === visit) leave = left; else left?.();  // gone before it was all there
   } catch (error) {
     fill(box, h('section.panel', null, h('h1', null, 'That did not work'), h('p', null, error.message),
       error.fix ? h('p.soft', null, error.fix) : null));

@@ -10,11 +10,16 @@ const PARTS = [
   ['idle', 'idle'],
 ];
 const short = (text, width) => (text.length > width / 7 ? text.slice(0, width / 7 - 1) + '…' : text);
+// As wide as its place, but not so wide that its words would shout.
 const svgOf = (width, height, label) => d3.create('svg')
-  .attr('viewBox', `0 0 ${width} ${height}`).attr('role', 'img').attr('aria-label', label).attr('class', 'chart');
+  .attr('viewBox', `0 0 ${width} ${height}`).attr('role', 'img').attr('aria-label', label).attr('class', 'chart')
+  .style('max-width', `${Math.round(1.15 * width)}px`);
+// Drawn for what a phone has: shrunk to it words could not be read.
+const fitting = (width) => (matchMedia('(max-width: 640px)').matches ? Math.min(width, 330) : width);
 
 // rows: [{name, ns, tone, note}]: one bar each, from 0.
-export function stepBars(rows, width = 460) {
+export function stepBars(rows, most = 460) {
+  const width = fitting(most);
   const known = rows.filter((row) => row.ns > 0);
   if (!known.length) return null;
   const line = 32, left = 0.27 * width, right = 150;
@@ -43,13 +48,13 @@ export function rankBars(breakdown) {
   const most = 128;
   const rows = breakdown.length <= most ? breakdown
     : [...breakdown].sort((a, b) => b.compute + b.host - a.compute - a.host).slice(0, most);
-  const width = 460, height = 170, left = 56, bottom = 24;
+  const width = fitting(460), height = 170, left = 56, bottom = 24;
   const x = d3.scaleBand(rows.map((r) => r.rank), [left, width - 4]).padding(rows.length > 40 ? 0.05 : 0.18);
   const y = d3.scaleLinear([0, d3.max(rows, (r) => r.step) || 1], [height - bottom, 8]);
   const svg = svgOf(width, height, 'where a step goes, per rank');
   svg.append('g').attr('class', 'axis').attr('transform', `translate(${left},0)`)
     .call(d3.axisLeft(y).ticks(4).tickFormat((v) => duration(v))).call((g) => g.select('.domain').remove());
-  const every = Math.ceil(rows.length / 18);
+  const every = Math.ceil(rows.length / (width / 25));
   svg.append('g').attr('class', 'axis').attr('transform', `translate(0,${height - bottom})`)
     .call(d3.axisBottom(x).tickValues(rows.filter((_, i) => i % every === 0).map((r) => r.rank)).tickSize(0).tickPadding(8))
     .call((g) => g.select('.domain').remove());
@@ -68,7 +73,7 @@ export function rankBars(breakdown) {
 export function compareBars(runs) {
   const rows = runs.filter((r) => r.step_time_ns > 0);
   if (!rows.length) return null;
-  const width = 900, line = 32, left = 0.27 * width, right = 118;
+  const width = fitting(900), line = 32, left = 0.27 * width, right = 118;
   const total = (r) => d3.sum(PARTS, (p) => r.breakdown[p[0]] || 0);
   const x = d3.scaleLinear([0, d3.max(rows, total) || 1], [left, width - right]);
   const svg = svgOf(width, line * rows.length + 8, 'where a step goes, mean over ranks');

@@ -45,13 +45,13 @@ async function labView(box, id) {
     open = name;
     const file = files.find((f) => f.name === name) || files[0];
     if (!file) return;
-    fill(tabs, files.map((f) => h('button.tab' + (f.yours ? '.yours' : ''), {type: 'button', role: 'tab', 'aria-selected': f.name === file.name ? 'true' : 'false', onclick: () => show(f.name)},
+    fill(tabs, files.map((f) => h('button.tab' + (f.yours ? '.yours' : ''), {type: 'button', role: 'tab', 'data-file': f.name, 'aria-selected': f.name === file.name ? 'true' : 'false', onclick: () => show(f.name)},
       f.name + (changed.has(f.name) ? ' •' : ''))));
     if (!file.yours) return fill(text, h('pre.file', {tabindex: 0}, file.text));
     const area = h('textarea.yaml.file', {rows: 22, spellcheck: 'false', 'aria-label': file.name, oninput: () => {
       const first = !changed.has(file.name);
       changed.set(file.name, area.value);
-      if (first) [...tabs.children].find((t) => t.textContent === file.name).textContent = file.name + ' •';
+      if (first) [...tabs.children].find((t) => t.dataset.file === file.name).textContent = file.name + ' •';
     }}, changed.get(file.name) ?? file.text);
     fill(text, area);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs: the list, one of them with what came out, several side by side.
-import {ago, append, bytes, doing, duration, fill, follow, get, h, onJob, percent, post, rate, remove} from './api.js';
+import {ago, append, bytes, doing, duration, fill, follow, get, h, onJob, percent, post, rate, remove, tell} from './api.js';
 import {compareBars, rankBars, stepBars} from './charts.js';
 
 const TONES = {completed: 'good', hang: 'bad', crash: 'bad', rejected: 'bad', 'wrong-semantics': 'warn'};
@@ -48,9 +48,12 @@ export async function runsView(box) {
     h('thead', null, h('tr', null, h('th', null, h('span.only-read', null, 'chosen')), h('th', null, 'job'), h('th', null, 'what'), h('th', null, 'state'), h('th.number', null, 'step time'), h('th', null, ''))),
     body)), more, h('p.soft.empty', null, 'Nothing has run yet. Start at the workbench.'));
 
+  const over = new Set();  // a list that was asked for earlier may arrive later
   const draw = (job) => {
     const s = job.summary || {};
     const active = job.state === 'queued' || job.state === 'running';
+    if (active && over.has(job.id)) return;
+    if (!active) over.add(job.id);
     const done = job.state === 'done' && job.request.kind === 'run';
     const row = h('tr', {'data-job': job.id},
       h('td', null, done ? h('input', {type: 'checkbox', 'aria-label': `choose job ${job.id}`, checked: chosen.has(job.id),
@@ -81,8 +84,10 @@ export async function runsView(box) {
     more.hidden = jobs.length < 50;
     if (jobs.length) more.onclick = doing(() => load(jobs[jobs.length - 1].id));
   };
-  await load();
-  return onJob(draw);
+  // Heard before it is asked: what changes meanwhile is not missed.
+  const stop = onJob(draw);
+  try { await load(); } catch (error) { stop(); throw error; }
+  return stop;
 }
 
 // One line that answers, then why.
@@ -98,7 +103,17 @@ export function verdictBanner(outcome) {
     healthy ? null : h('ul', null, (outcome.symptom?.reasons || []).slice(0, 4).map((r) => h('li', null, r))));
 }
 
-const ranksText = (list) => (list.length > 8 ? `${list.slice(0, 6).join(', ')} and ${list.length - 6} more` : list.join(', '));
+// "0-4, 6-15"; the first of many stretches.
+function ranksText(list) {
+  const sorted = [...list].sort((a, b) => a - b), parts = [];
+  for (let i = 0; i < sorted.length;) {
+    let last = i;
+    while (sorted[last + 1] === sorted[last] + 1) ++last;
+    parts.push(last > i ? `${sorted[i]}-${sorted[last]}` : `${sorted[i]}`);
+    i = last + 1;
+  }
+  return parts.length > 8 ? `${parts.slice(0, 8).join(', ')} and more, ${list.length} in all` : parts.join(', ');
+}
 
 export function outcomeDetails(outcome, fixes) {
   const base = outcome.baseline_step_time_ns?.mean, now = outcome.step_time_ns?.mean;
@@ -211,7 +226,7 @@ export async function runView(box, [id]) {
     fill(body);
     if (job.state === 'done' && job.request.kind !== 'report' && job.request.kind !== 'import') {
       const result = await get(`/jobs/${id}/result`);
-      if (job.request.kind === 'run') append(body, [verdictBanner(result), outcomeDetails(result)]);
+      if (job.request.kind === 'run') append(body, [verdictBanner(result), h('div.grid', null, outcomeDetails(result))]);
       if (job.request.kind === 'diagnose') append(body, [causesPanel(result)]);
       if (job.request.kind === 'fix') append(body, [fixesPanel(result)]);
       if (job.request.kind === 'check') append(body, [checkPanel(result)]);
@@ -222,14 +237,16 @@ export async function runView(box, [id]) {
     }
     body.append(files);
   };
-  let last = '';
-  const see = (job) => {
-    if (job.id !== id) return;
-    last = job.state;
-    return show(job);
+  let over = false;
+  const see = async (job) => {
+    if (job.id !== id || over) return;
+    over = job.state !== 'queued' && job.state !== 'running';
+    await show(job);
   };
-  await see(await get('/jobs/' + id));
-  return onJob((job) => { if (last === 'queued' || last === 'running') see(job); });
+  // Heard before it is asked: an end that comes meanwhile is not missed.
+  const stop = onJob((job) => see(job).catch(tell));
+  try { await see(await get('/jobs/' + id)); } catch (error) { stop(); throw error; }
+  return stop;
 }
 
 export function checkPanel(report) {
@@ -250,5 +267,5 @@ export async function compareView(box, _, query) {
     h('tbody', null, runs.map((r) => h('tr', null, h('td', null, h('a', {href: '#/run/' + r.job}, '#' + r.job), ' ', r.title || r.scenario),
       h('td', null, r.patches.length ? r.patches.map((p) => h('div', null, h('code', null, p))) : 'nothing'),
       h('td', null, outcomePill(r)),
-      h('td.number', null, duration(r.step_time_ns)), h('td.number', null, r.ratio ? `${r.ratio.toFixed(3)}×` : '–')))))));
+      h('td.number', null, r.step_time_ns ? duration(r.step_time_ns) : 'no whole step'), h('td.number', null, r.ratio ? `${r.ratio.toFixed(3)}×` : '–')))))));
 }

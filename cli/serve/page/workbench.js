@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where one works: what runs on what, what is changed in it, what happens then. Every change goes through the
 // server's preview, so that the picture and the YAML are what would be simulated.
-import {doing, fill, follow, get, h, once, post, tell} from './api.js';
+import {doing, fill, follow, get, h, once, post, show, tell} from './api.js';
 import {blamedParts, changedParts, drawCluster, usedWires} from './cluster.js';
 import {causesPanel, checkPanel, fixesPanel, openReport, outcomeDetails, progressBar, verdictBanner} from './runs.js';
 
@@ -196,21 +196,27 @@ export async function workbenchView(box, _, query) {
     }
     const words = h('input.search', {type: 'search', placeholder: `Search ${fitting.length} faults`, 'aria-label': 'Search faults', oninput: () => list()});
     const rows = h('div.faults');
-    const list = () => fill(rows, fitting.filter((f) => `${f.id} ${f.name} ${f.cause}`.toLowerCase().includes(words.value.toLowerCase())).map((f) => faultForm(f, part)));
+    // Back to the part, which may have been drawn anew meanwhile.
+    const key = origin?.dataset?.part;
+    const close = () => {
+      inspector.hidden = true;
+      const there = origin?.isConnected ? origin : key ? picture.querySelector(`[data-part="${CSS.escape(key)}"]`) : null;
+      there?.focus({preventScroll: true});
+    };
+    const list = () => fill(rows, fitting.filter((f) => `${f.id} ${f.name} ${f.cause}`.toLowerCase().includes(words.value.toLowerCase())).map((f) => faultForm(f, part, close)));
     list();
-    const close = () => { inspector.hidden = true; origin?.focus?.(); };
     fill(inspector, h('div.head', null, h('h2', null, part.kind === 'job' ? 'The whole job' : part.kind === 'gpu' || part.kind === 'nic' ? `${part.name} of ${preview.scenario.platform.nodes[part.node].name}` : part.name),
       h('button.quiet', {type: 'button', 'aria-label': 'Close', onclick: close}, '✕')),
     part.text || part.rank !== undefined ? h('p.soft', null, [PART_NAMES[part.kind], part.text, part.rank !== undefined && part.kind === 'gpu' ? `rank ${part.rank}` : null, part.node !== undefined ? `node ${part.node}` : null].filter(Boolean).join(', ')) : null,
-    part.kind === 'switch' || (part.kind === 'link' && part.nic === undefined) ? linkForm(part) : null,
+    part.kind === 'switch' || (part.kind === 'link' && part.nic === undefined) ? linkForm(part, close) : null,
     fitting.length > 4 ? words : null, rows);
     inspector.hidden = false;
-    inspector.scrollIntoView({block: 'nearest', behavior: 'smooth'});
+    show(inspector);
     inspector.onkeydown = (e) => { if (e.key === 'Escape') close(); };
     inspector.querySelector('summary, input, button:not(.quiet)')?.focus({preventScroll: true});
   }
   const preset = (parameter, part) => ({rank: part.rank, node: part.node, gpu: part.gpu, nic: part.nic}[parameter.kind]);
-  function faultForm(fault, part) {
+  function faultForm(fault, part, close) {
     const used = new Set();
     const inputs = fault.parameters.map((p) => {
       // The first parameter of a kind is the part itself; a second one is somebody else.
@@ -223,14 +229,14 @@ export async function workbenchView(box, _, query) {
     const place = doing(async () => {
       const values = inputs.map(({p, control}) => `${p.name}=${control.value}`);
       const ok = await add({fault: fault.id + (values.length ? ':' + values.join(',') : '')});
-      if (ok) inspector.hidden = true;
+      if (ok) close();
     });
     return h('details.fault', {'data-fault': fault.id}, h('summary', null, h('code', null, fault.id), ' ', fault.name),
       h('p.soft', null, fault.cause),
       inputs.length ? h('div.form', null, inputs.map(({p, control}) => h('label', {title: p.meaning}, p.name, control, h('small.soft', null, p.meaning)))) : null,
       h('button', {type: 'button', class: 'inject', onclick: place}, 'Inject'));
   }
-  function linkForm(part) {
+  function linkForm(part, close) {
     const speed = h('input', {value: '10Gbps', 'aria-label': 'bandwidth'});
     // One list holds all exceptions of links: earlier ones stay.
     const set = doing(async (what) => {
@@ -241,7 +247,7 @@ export async function workbenchView(box, _, query) {
       const edits = state.edits.filter((_, i) => i !== old);
       const before = state.edits;
       state.edits = edits;
-      if (await add({set: prefix + JSON.stringify(rows)})) inspector.hidden = true; else { state.edits = before; refresh(); }
+      if (await add({set: prefix + JSON.stringify(rows)})) close(); else { state.edits = before; refresh(); }
     });
     return h('div.form', null, h('label', null, 'Limit it to', speed), h('button', {type: 'button', onclick: () => set({bandwidth: speed.value})}, 'Slow it down'),
       h('button.second', {type: 'button', onclick: () => set({down: true})}, 'Cut it'));
@@ -258,7 +264,7 @@ export async function workbenchView(box, _, query) {
     const card = h('section.panel.job', {'data-kind': kind, 'data-job': job.id});
     results.querySelector('.start')?.remove();
     results.prepend(card);
-    card.scrollIntoView({block: 'nearest', behavior: 'smooth'});
+    show(card);
     const names = {run: 'Run', diagnose: 'Diagnosis', fix: 'Fixes', check: 'Check'};
     const head = (done, ...more) => h('div.head', null, h('h2', null, `${names[kind]} `, h('a.soft', {href: '#/run/' + job.id}, '#' + job.id)),
       h('div.actions', null, ...more, done ? h('button.quiet', {type: 'button', 'aria-label': 'Put away', onclick: () => card.remove()}, '✕') : null));
