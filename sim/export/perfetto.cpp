@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <utility>
 #include <vector>
@@ -23,6 +24,8 @@ using traces::put_varint;
 constexpr uint32_t kSequence = 1;
 constexpr uint32_t kNamesBegin = 1, kNamesUsed = 2;
 constexpr size_t kPartBytes = 1 << 20;
+// More than the begin and the end of one operation take together; each is below 128 bytes.
+constexpr size_t kMostOfSlice = 256;
 // Names of what is said of a call.
 enum Annotation : uint64_t { kOperation = 1, kCommunicator, kCallSequence };
 constexpr std::array<std::pair<uint64_t, const char*>, 3> kAnnotationNames = {
@@ -30,9 +33,40 @@ constexpr std::array<std::pair<uint64_t, const char*>, 3> kAnnotationNames = {
 // Process ids of what is not a rank.
 constexpr int32_t kPathProcess = 1'000'000'000, kLinksProcess = kPathProcess + 1;
 
+// Fields one after the other at a place that has room for them.
+class Pen {
+ public:
+  explicit Pen(char* at) : at_(at) {}
+  [[nodiscard]] char* at() const { return at_; }
+
+  void varint(uint64_t value) {
+    for (; value >= 0x80; value >>= 7) *at_++ = static_cast<char>(value | 0x80);
+    *at_++ = static_cast<char>(value);
+  }
+  void number(uint32_t field, uint64_t value) {
+    varint(uint64_t{field} << 3);
+    varint(value);
+  }
+  void bytes(std::string_view bytes) {
+    std::memcpy(at_, bytes.data(), bytes.size());
+    at_ += bytes.size();
+  }
+  // A message below 128 bytes: its length is known at its end.
+  char* begin(uint32_t field) {
+    varint((uint64_t{field} << 3) | 2);
+    return at_++;
+  }
+  void end(char* length) { *length = static_cast<char>(at_ - length - 1); }
+
+ private:
+  char* at_;
+};
+
 class PerfettoFile {
  public:
-  PerfettoFile(AtomicFile& file, const pb::Timeline& timeline) : file_(file), timeline_(timeline) {}
+  PerfettoFile(AtomicFile& file, const pb::Timeline& timeline) : file_(file), timeline_(timeline) {
+    buffer_.reserve(kPartBytes + kMostOfSlice);
+  }
 
   // Everything that events only refer to by number.
   [[nodiscard]] Result<void> names() {
@@ -40,13 +74,13 @@ class PerfettoFile {
     packet.set_sequence_flags(kNamesBegin);
     pf::InternedData& interned = *packet.mutable_interned_data();
     std::map<std::string, uint64_t> categories;
-    category_.reserve(static_cast<size_t>(timeline_.names_size()));
+    named_.reserve(static_cast<size_t>(timeline_.names_size()));
     for (int i = 0; i < timeline_.names_size(); ++i) {
       pf::EventName& name = *interned.add_event_names();
       name.set_iid(static_cast<uint64_t>(i) + 1);
       name.set_name(timeline_.names(i).empty() ? kind(i) : timeline_.names(i));
       const auto [at, fresh] = categories.emplace(kind(i), categories.size() + 1);
-      category_.push_back(at->second);
+      named_.push_back(begin_of(at->second, name.iid()));
       if (!fresh) continue;
       pf::EventCategory& category = *interned.add_event_categories();
       category.set_iid(at->second);
@@ -93,26 +127,25 @@ class PerfettoFile {
   // One operation, written by hand: there are millions.
   [[nodiscard]] Result<void> slice(uint64_t track, Nanos start, Nanos end, uint32_t name,
                                    uint32_t call) {
-    event_.clear();
-    if (name < category_.size()) put_number(event_, 3, category_[name]);
-    put_number(event_, 9, pf::TrackEvent::TYPE_SLICE_BEGIN);
-    put_number(event_, 10, static_cast<uint64_t>(name) + 1);
-    put_number(event_, 11, track);
-    if (call != kNoTimelineCall) {
-      annotate(call);
-      put_varint(event_, 47 << 3 | 1);
-      const uint64_t flow = static_cast<uint64_t>(call) + 1;  // fixed64, little-endian
-      for (int byte = 0; byte < 8; ++byte) event_ += static_cast<char>((flow >> (8 * byte)) & 255);
-    }
-    begin_event(start);
-    put_number(packet_, 13, kNamesUsed);
-    put_bytes(buffer_, 1, packet_);
+    const size_t before = buffer_.size();
+    buffer_.resize(before + kMostOfSlice);
+    Pen pen(buffer_.data() + before);
+    char* const packet = begin_packet(pen, start);
+    char* const event = pen.begin(11);
+    pen.bytes(name < named_.size() ? named_[name] : begin_of(0, uint64_t{name} + 1));
+    pen.number(11, track);
+    if (call < calls_.size()) pen.bytes(calls_[call]);
+    pen.end(event);
+    pen.number(13, kNamesUsed);
+    pen.end(packet);
     // An end refers to no name.
-    event_.clear();
-    put_number(event_, 9, pf::TrackEvent::TYPE_SLICE_END);
-    put_number(event_, 11, track);
-    begin_event(end);
-    put_bytes(buffer_, 1, packet_);
+    char* const last = begin_packet(pen, end);
+    char* const ending = pen.begin(11);
+    pen.number(9, pf::TrackEvent::TYPE_SLICE_END);
+    pen.number(11, track);
+    pen.end(ending);
+    pen.end(last);
+    buffer_.resize(static_cast<size_t>(pen.at() - buffer_.data()));
     return buffer_.size() < kPartBytes ? Result<void>{} : flush();
   }
 
@@ -134,14 +167,23 @@ class PerfettoFile {
     return packet;
   }
 
-  void begin_event(Nanos time) {
-    packet_.clear();
-    put_number(packet_, 8, static_cast<uint64_t>(std::max<Nanos>(0, time)));
-    put_number(packet_, 10, kSequence);
-    put_bytes(packet_, 11, event_);
+  static char* begin_packet(Pen& pen, Nanos time) {
+    char* const length = pen.begin(1);
+    pen.number(8, static_cast<uint64_t>(std::max<Nanos>(0, time)));
+    pen.number(10, kSequence);
+    return length;
   }
 
-  // What calls are said to be: thousands of ranks say the same.
+  // What the beginnings of all operations of a name say; category 0: none.
+  static std::string begin_of(uint64_t category, uint64_t name) {
+    std::string out;
+    if (category != 0) put_number(out, 3, category);
+    put_number(out, 9, pf::TrackEvent::TYPE_SLICE_BEGIN);
+    put_number(out, 10, name);
+    return out;
+  }
+
+  // What the members of a call say of it, once for all of them. Its texts are numbered: thousands of calls share them.
   void name_calls(pf::InternedData& interned) {
     std::map<std::string, uint64_t> known;
     const auto number = [&](const std::string& text) {
@@ -154,35 +196,30 @@ class PerfettoFile {
       return at->second;
     };
     calls_.reserve(static_cast<size_t>(timeline_.calls_size()));
+    std::string annotation;
     for (const pb::TimelineCall& call : timeline_.calls()) {
-      const uint64_t operation = number(call.operation());
-      calls_.push_back({operation, number(call.communicator())});
+      std::string& said = calls_.emplace_back();
+      const auto put = [&](uint64_t name, uint32_t field, uint64_t value) {
+        annotation.clear();
+        put_number(annotation, 1, name);
+        put_number(annotation, field, value);
+        put_bytes(said, 4, annotation);
+      };
+      put(kOperation, 17, number(call.operation()));
+      put(kCommunicator, 17, number(call.communicator()));
+      put(kCallSequence, 4, static_cast<uint64_t>(call.sequence()));
+      put_varint(said, 47 << 3 | 1);
+      // fixed64, little-endian
+      for (int byte = 0; byte < 8; ++byte)
+        said += static_cast<char>((calls_.size() >> (8 * byte)) & 255);
     }
   }
 
-  void annotate(uint32_t call) {
-    if (call >= calls_.size()) return;
-    const auto put = [&](uint64_t name, uint32_t field, uint64_t value) {
-      annotation_.clear();
-      put_number(annotation_, 1, name);
-      put_number(annotation_, field, value);
-      put_bytes(event_, 4, annotation_);
-    };
-    put(kOperation, 17, calls_[call].operation);
-    put(kCommunicator, 17, calls_[call].communicator);
-    put(kCallSequence, 4,
-        static_cast<uint64_t>(timeline_.calls(static_cast<int>(call)).sequence()));
-  }
-
-  struct NamedCall {  // numbers of texts
-    uint64_t operation = 0, communicator = 0;
-  };
-
   AtomicFile& file_;
   const pb::Timeline& timeline_;
-  std::string buffer_, packet_, event_, annotation_;  // kept, so that they are not allocated anew
-  std::vector<uint64_t> category_;                    // by name
-  std::vector<NamedCall> calls_;
+  std::string buffer_;
+  std::vector<std::string> named_;  // by name: begin_of it
+  std::vector<std::string> calls_;  // by call: its annotations and its flow
   uint64_t last_uuid_ = 0;
 };
 

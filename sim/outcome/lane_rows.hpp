@@ -84,6 +84,12 @@ class LaneWriter {
  public:
   LaneWriter(pb::LaneTimeline& lane, bool merged) : lane_(lane), merged_(merged) {}
 
+  void reserve(size_t rows) {
+    lane_.mutable_start()->Reserve(static_cast<int>(rows));
+    lane_.mutable_duration()->Reserve(static_cast<int>(rows));
+    lane_.mutable_name_id()->Reserve(static_cast<int>(rows));
+  }
+
   void add(const LaneRow& row) {
     lane_.add_start(row.start - before_);
     lane_.add_duration(row.duration);

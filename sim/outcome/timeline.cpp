@@ -136,6 +136,7 @@ void fill_lane(const Evidence& evidence, LaneAt at, Nanos resolution, TimelineNa
   out.set_name(lane_name(evidence, rank.lanes[l]));
   if (resolution > 0) out.set_resolution_ns(resolution);
   LaneWriter writer(out, resolution > 0);
+  if (resolution == 0) writer.reserve(rank.lane_begin[l + 1] - rank.lane_begin[l]);
   RowMerger merger(resolution, [&](LaneRow row) {
     if (row.call != kNoTimelineCall) row.call = calls.number(row.call);
     writer.add(row);
