@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kMaxTemporaries = 1000;
+constexpr uint64_t kPartForDisk = 16 << 20;
 constexpr size_t kMaxNameInTemporary = 200;  // leaves room for the suffix below NAME_MAX
 
 std::string advice(int error) {
@@ -201,7 +202,14 @@ Result<void> AtomicFile::write(std::string_view bytes) {
     discard();
     return io_error("cannot write", target_, error);
   }
+  const uint64_t begun = size_ / kPartForDisk * kPartForDisk;
   size_ += bytes.size();
+  const uint64_t whole = size_ / kPartForDisk * kPartForDisk;
+  // The disk works while the rest is made: commit() then waits for the last part only. What fails here fails there.
+  if (whole > begun && !temporary_.empty()) {
+    (void)::sync_file_range(::fileno(file_), static_cast<off64_t>(begun),
+                            static_cast<off64_t>(whole - begun), SYNC_FILE_RANGE_WRITE);
+  }
   return {};
 }
 
