@@ -220,8 +220,10 @@ Ending fill_ending(const Scenario& scenario, const Evidence& evidence, pb::Outco
     if (expiry.timer != "heartbeat") add_text(evidence, expiry, out);
   }
   if (!timers.empty() && out.has_first_failure()) {
-    out.mutable_first_failure()->set_time_ns(timers.front().time);
-    out.mutable_first_failure()->set_rank(evidence.program.ranks[timers.front().rank].rank);
+    const Expiry& first = timers.front();
+    if (first.meeting != UINT32_MAX) fill_failure(evidence, first.meeting, out);
+    out.mutable_first_failure()->set_time_ns(first.time);
+    out.mutable_first_failure()->set_rank(evidence.program.ranks[first.rank].rank);
   }
   return {};
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How runs end: hangs with their culprits, timers that act. Whole runs on 16 ranks with tensor, pipeline and
 // data-parallel groups.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "tests/sim/job16.hpp"
 
 namespace rehearse::ending_test {
@@ -50,6 +54,20 @@ TEST_CASE("of two independent culprits both are named", "[sim][ending]") {
     CHECK(hang.verdict() == pb::HANG);
     CHECK(blamed(hang) == std::vector<uint32_t>{a, b});
   }
+}
+
+TEST_CASE("the first failure is the call that the first watchdog gives up", "[sim][ending]") {
+  // Others began to wait before it, in calls that were enqueued later.
+  const pb::Outcome hang = run_job16({"stop-rank: {node: 1, at: 1500us, silent: true}"});
+  REQUIRE(hang.timers_size() > 0);
+  const pb::Failure& failure = hang.first_failure();
+  CHECK(failure.rank() == hang.timers(0).rank());
+  CHECK(hang.timers(0).text().find(fmt::format("SeqNum={},", failure.sequence() + 1)) !=
+        std::string::npos);
+  CHECK(std::any_of(hang.waits().begin(), hang.waits().end(), [&](const pb::Wait& wait) {
+    return wait.rank() == failure.rank() && wait.communicator() == failure.communicator() &&
+           wait.sequence() == failure.sequence();
+  }));
 }
 
 TEST_CASE("who makes a call too many is to blame, not the many that do not", "[sim][ending]") {
