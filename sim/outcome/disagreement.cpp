@@ -8,35 +8,24 @@
 
 #include "sim/outcome/expiry.hpp"
 #include "sim/outcome/outcome.hpp"
+#include "sim/outcome/stuck.hpp"
 #include "sim/replay/agreement.hpp"
 #include "sim/scenario/environment.hpp"
 
 namespace rehearse::sim {
 namespace {
 
-// Who came to a call, in parties of one opinion; the largest first, ties by rank.
-std::vector<std::vector<uint32_t>> parties(const Evidence& evidence, uint32_t id) {
-  const Replayed& replayed = evidence.replayed;
-  std::vector<std::vector<uint32_t>> out;
-  const auto call_of = [&](uint32_t i) -> const traces::Call& {
-    const MeetingCall& who = replayed.calls_of[i];
-    return evidence.program.ranks[who.rank].calls[who.call];
+// Calls of the meeting's number in other communicators of its size, whose members are at one, that agree with `call`.
+size_t made_elsewhere(const Evidence& evidence, const Meeting& meeting, const traces::Call& call) {
+  const auto members = [&](const Meeting& of) {
+    return evidence.program.communicators[of.communicator].members.size();
   };
-  for (uint32_t i = replayed.calls_begin[id]; i < replayed.calls_begin[id + 1]; ++i) {
-    const MeetingCall& who = replayed.calls_of[i];
-    if (replayed.arrival[who.rank][who.call] < 0) continue;
-    const auto same = std::find_if(out.begin(), out.end(), [&](const auto& party) {
-      return agree(call_of(party.front()), call_of(i));
-    });
-    if (same == out.end()) {
-      out.push_back({i});
-    } else {
-      same->push_back(i);
-    }
-  }
-  std::stable_sort(out.begin(), out.end(),
-                   [](const auto& a, const auto& b) { return a.size() > b.size(); });
-  return out;
+  return static_cast<size_t>(
+      std::ranges::count_if(evidence.replayed.meetings, [&](const Meeting& other) {
+        return other.communicator != meeting.communicator && other.sequence == meeting.sequence &&
+               other.arrived > 0 && !other.mismatch && !other.corrupt &&
+               members(other) == members(meeting) && agree(other.call, call);
+      }));
 }
 
 std::string describe(const traces::Call& call) {
@@ -111,6 +100,39 @@ std::string error_text(const pb::Launch& launch, uint32_t rank_a, const traces::
 }
 
 }  // namespace
+
+std::vector<std::vector<uint32_t>> parties(const Evidence& evidence, uint32_t id) {
+  const Replayed& replayed = evidence.replayed;
+  std::vector<std::vector<uint32_t>> out;
+  const auto call_of = [&](uint32_t i) -> const traces::Call& {
+    const MeetingCall& who = replayed.calls_of[i];
+    return evidence.program.ranks[who.rank].calls[who.call];
+  };
+  for (uint32_t i = replayed.calls_begin[id]; i < replayed.calls_begin[id + 1]; ++i) {
+    const MeetingCall& who = replayed.calls_of[i];
+    if (replayed.arrival[who.rank][who.call] < 0) continue;
+    const auto same = std::find_if(out.begin(), out.end(), [&](const auto& party) {
+      return agree(call_of(party.front()), call_of(i));
+    });
+    if (same == out.end()) {
+      out.push_back({i});
+    } else {
+      same->push_back(i);
+    }
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  if (out.size() < 2 || out[0].size() > out[1].size()) return out;
+  const auto tied = std::find_if(
+      out.begin(), out.end(), [&](const auto& party) { return party.size() < out.front().size(); });
+  std::vector<size_t> elsewhere;
+  for (auto at = out.begin(); at != tied; ++at) {
+    elsewhere.push_back(made_elsewhere(evidence, replayed.meetings[id], call_of(at->front())));
+  }
+  const auto right = std::ranges::max_element(elsewhere) - elsewhere.begin();
+  std::rotate(out.begin(), out.begin() + right, out.begin() + right + 1);
+  return out;
+}
 
 void fill_disagreement(const Evidence& evidence, const pb::Launch& launch, pb::Outcome& out) {
   const Replayed& replayed = evidence.replayed;

@@ -19,7 +19,6 @@
 #include "sim/outcome/link_traffic.hpp"
 #include "sim/outcome/outcome.hpp"
 #include "sim/outcome/stuck.hpp"
-#include "sim/replay/agreement.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -49,7 +48,7 @@ std::vector<uint32_t> out_of_step(const Evidence& evidence, const Stuck& stuck) 
 }
 
 // Who of those that disagree is wrong: the ones that issue fewer or more calls on the communicator than most,
-// else the smaller party; where settings make them plan a call differently, the fewer ranks.
+// else all but the first party; where settings make them plan a call differently, the fewer ranks.
 std::vector<uint32_t> dissenters(const Evidence& evidence, const Stuck& stuck) {
   const Replayed::Shape& shape =
       evidence.replayed.shapes[evidence.replayed.shape_of[stuck.meeting]];
@@ -78,29 +77,16 @@ std::vector<uint32_t> dissenters(const Evidence& evidence, const Stuck& stuck) {
     if (calls_on(evidence.program.ranks[r], communicator) != usual) odd.push_back(r);
   }
   if (!odd.empty()) return odd;
-  std::vector<std::vector<uint32_t>> parties;
-  for (const auto& [r, call] : stuck.calls) {
-    const auto at = std::find_if(parties.begin(), parties.end(), [&, &c = call](const auto& party) {
-      return agree(stuck.calls.at(party.front()), c);
-    });
-    if (at == parties.end()) {
-      parties.push_back({r});
-    } else {
-      at->push_back(r);
-    }
-  }
-  size_t largest = 0;
-  for (const auto& party : parties) largest = std::max(largest, party.size());
+  const auto opinions = parties(evidence, stuck.meeting);
   std::vector<uint32_t> out;
-  bool kept = false;
-  for (const auto& party : parties) {
-    if (party.size() == largest && !kept && parties.size() > 1) {
-      kept = true;  // the first of the largest parties is taken to be right
-      continue;
+  for (size_t party = 1; party < opinions.size(); ++party) {
+    for (uint32_t i : opinions[party]) {
+      const uint32_t r = evidence.replayed.calls_of[i].rank;
+      if (stuck.calls.contains(r)) out.push_back(r);
     }
-    out.insert(out.end(), party.begin(), party.end());
   }
-  return out;
+  std::sort(out.begin(), out.end());
+  return out.empty() ? stuck.present : out;
 }
 
 // Whom a rank waits for when members disagree: those of the other opinion.

@@ -24,6 +24,12 @@ struct Stuck {
 // By the time of the first arrival. Calls whose members have done their part and left are not among them.
 [[nodiscard]] std::vector<Stuck> find_stuck(const Evidence& evidence);
 
+// Who came to a call, by index into Replayed::calls_of, in parties of one opinion. The first is taken to be right: the
+// largest, of some as large the one whose call is made in more communicators of that size at that place, else that of
+// the first rank.
+[[nodiscard]] std::vector<std::vector<uint32_t>> parties(const Evidence& evidence,
+                                                         uint32_t meeting);
+
 // "all_reduce 5 on tp/0-7", and "1 rank" or "2 ranks".
 [[nodiscard]] std::string describe_meeting(const Evidence& evidence, const Meeting& meeting);
 [[nodiscard]] std::string counted_ranks(size_t n);

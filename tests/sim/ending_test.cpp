@@ -56,6 +56,17 @@ TEST_CASE("of two independent culprits both are named", "[sim][ending]") {
   }
 }
 
+TEST_CASE("of two that disagree the one that does what other groups do is not to blame",
+          "[sim][ending]") {
+  for (const uint32_t rank : {0u, 4u, 7u, 12u}) {
+    INFO("rank " << rank);
+    const pb::Outcome hang =
+        run_job16({"resize-collective: {rank: " + std::to_string(rank) + ", nth: 3, factor: 2}"});
+    CHECK(hang.verdict() == pb::HANG);
+    CHECK(blamed(hang) == std::vector<uint32_t>{rank});
+  }
+}
+
 TEST_CASE("the first failure is the call that the first watchdog gives up", "[sim][ending]") {
   // Others began to wait before it, in calls that were enqueued later.
   const pb::Outcome hang = run_job16({"stop-rank: {node: 1, at: 1500us, silent: true}"});
