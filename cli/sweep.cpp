@@ -216,9 +216,15 @@ class Sweep {
   }
 
   Result<int> submit(const ArrayJob& job, uint32_t again) {
-    const auto missing = [&]() -> Result<uint64_t> {
-      RH_TRY(const auto rows, runner_.collect(all_));
-      return all_.size() - rows.size();
+    std::vector<size_t> left = all_;
+    // What was lost may yet be computed while tasks are at work.
+    const auto missing = [&](Tasks tasks) -> Result<uint64_t> {
+      const bool gone = tasks == Tasks::kGone;
+      RH_TRY(const auto rows,
+             runner_.collect(left, gone ? Runner::Lost::kCounted : Runner::Lost::kLeftOut));
+      if (gone) return left.size() - rows.size();
+      std::erase_if(left, [&](size_t point) { return rows.contains(point); });
+      return left.size();
     };
     if (auto done = run_array(job, all_.size(), again, missing, context_.reporter()); !done) {
       return tl::unexpected(std::move(done).error());
@@ -288,12 +294,20 @@ Result<int> submit_to_slurm(Context& context, Sweep& sweep, const std::string& w
     RH_TRY(const int64_t nodes, context.number("nodes", 1, 1'000'000));
     job.at_once = static_cast<uint32_t>(nodes);
   }
-  for (const char* option : {"draws", "patch-file"}) {
-    if (!context.has(option)) continue;
-    const auto value = context.get<std::string>(option);
-    const bool file = std::string_view(option) == "patch-file";
-    job.options.push_back("--" + std::string(option));
-    job.options.push_back(file ? fs::absolute(value).string() : value);
+  const auto add = [&](const std::string& option, const std::string& value) {
+    job.options.push_back("--" + option);
+    job.options.push_back(value);
+  };
+  for (const char* option : {"draws", "point-time", "point-memory"}) {
+    if (context.has(option)) add(option, context.get<std::string>(option));
+  }
+  if (context.has("patch-file")) {
+    add("patch-file", fs::absolute(context.get<std::string>("patch-file")).string());
+  }
+  if (context.has("catalogue")) {
+    for (const auto& dir : context.get<std::vector<std::string>>("catalogue")) {
+      add("catalogue", fs::absolute(dir).string());
+    }
   }
   RH_TRY(const int64_t each, context.number("points-per-task", 1, 1'000'000));
   const auto per_task = static_cast<size_t>(each);

@@ -193,16 +193,25 @@ Result<std::map<size_t, Row>> Runner::run(std::span<const size_t> points) {
   return rows;
 }
 
-Result<std::map<size_t, Row>> Runner::collect(std::span<const size_t> points) {
-  std::map<size_t, Row> rows;
-  for (const auto& [written, members] : grouped(points)) {
+Result<void> Runner::identify(std::span<const size_t> points) {
+  std::vector<size_t> unknown;
+  std::ranges::copy_if(points, std::back_inserter(unknown),
+                       [&](size_t point) { return !ids_.contains(point); });
+  for (const auto& [written, members] : grouped(unknown)) {
     RH_TRY(const auto base, load(written));
-    for (const size_t point : members) {
-      const std::string id = id_of(*base, point);
-      auto row = store_.find(id);
-      if (!row) row = store_.find_lost(id);
-      if (row) rows[point] = std::move(*row);
-    }
+    for (const size_t point : members) ids_[point] = id_of(*base, point);
+  }
+  return {};
+}
+
+Result<std::map<size_t, Row>> Runner::collect(std::span<const size_t> points, Lost lost) {
+  if (auto known = identify(points); !known) return tl::unexpected(std::move(known).error());
+  std::map<size_t, Row> rows;
+  for (const size_t point : points) {
+    const std::string& id = ids_.at(point);
+    auto row = store_.find(id);
+    if (!row && lost == Lost::kCounted) row = store_.find_lost(id);
+    if (row) rows[point] = std::move(*row);
   }
   return rows;
 }

@@ -43,8 +43,10 @@ class Runner {
   // Rows of these points by their number in the plan. An error is one of the study (its base cannot
   // be loaded, the folder cannot be written), not of a point.
   [[nodiscard]] Result<std::map<size_t, Row>> run(std::span<const size_t> points);
-  // Those in the store already; a point without a row is left out.
-  [[nodiscard]] Result<std::map<size_t, Row>> collect(std::span<const size_t> points);
+  // Those in the store already; a point without a row is left out, and one that was lost where it may yet be computed.
+  enum class Lost { kCounted, kLeftOut };
+  [[nodiscard]] Result<std::map<size_t, Row>> collect(std::span<const size_t> points,
+                                                      Lost lost = Lost::kCounted);
   // Points computed so far, those that were there already left out.
   [[nodiscard]] uint64_t computed() const { return computed_; }
   // Before run() and collect().
@@ -78,6 +80,8 @@ class Runner {
                                        const sim::Scenario& scenario) const;
   // The name of a point's file, its draws included.
   [[nodiscard]] std::string id_of(const Base& base, size_t point) const;
+  // Fills ids_ of these points.
+  [[nodiscard]] Result<void> identify(std::span<const size_t> points);
   [[nodiscard]] Result<void> finish(const Task& task, const Result<std::string>& answer,
                                     std::map<size_t, Row>& rows);
   void add(const Task& task, const Row& row, std::map<size_t, Row>& rows);
@@ -90,6 +94,8 @@ class Runner {
   Reporter& reporter_;
   Result<faults::Rules> rules_;
   std::map<sim::Assignments, std::shared_ptr<Base>> loaded_;
+  std::map<size_t, std::string>
+      ids_;  // of points that were collected, which may be asked for again
   uint64_t computed_ = 0;
   uint64_t done_ = 0, wanted_ = 0;
 };

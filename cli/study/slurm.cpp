@@ -30,6 +30,17 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
+// Text between quotes of a #SBATCH line that names a file, where % would begin a pattern.
+std::string between_quotes(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '%') out += '%';
+    out += c;
+  }
+  return out;
+}
+
 // Standard output of a command; its own messages go where ours go.
 Result<std::string> output_of(const std::vector<std::string>& words) {
   int ends[2];
@@ -87,7 +98,7 @@ std::string batch_script(const ArrayJob& job) {
   out += fmt::format("\n#SBATCH --ntasks=1\n#SBATCH --cpus-per-task={}\n", job.jobs);
   if (!job.partition.empty()) out += "#SBATCH --partition=" + job.partition + "\n";
   out += "#SBATCH --requeue\n#SBATCH --open-mode=append\n";
-  out += fmt::format("#SBATCH --output={}/log/%a.txt\n", job.folder.string());
+  out += "#SBATCH --output=\"" + between_quotes(job.folder.string()) + "/log/%a.txt\"\n";
   out += fmt::format("exec {} sweep {} --shard \"$SLURM_ARRAY_TASK_ID/{}\" --jobs {} -o {}",
                      quoted(job.program), quoted(job.study), job.tasks, job.jobs,
                      quoted(job.folder.string()));
@@ -95,8 +106,8 @@ std::string batch_script(const ArrayJob& job) {
   return out + "\n";
 }
 
-Result<void> run_array(const ArrayJob& job, uint64_t total, uint32_t again,
-                       const std::function<Result<uint64_t>()>& missing, Reporter& reporter) {
+Result<void> run_array(const ArrayJob& job, uint64_t total, uint32_t again, const Missing& missing,
+                       Reporter& reporter) {
   const auto script = job.folder / "sweep.sbatch";
   std::error_code ec;
   std::filesystem::create_directories(job.folder / "log", ec);
@@ -108,7 +119,7 @@ Result<void> run_array(const ArrayJob& job, uint64_t total, uint32_t again,
     const std::string id = answer.substr(0, answer.find_first_of(";\n"));
     reporter.note(fmt::format("submitted {} tasks as job {}", job.tasks, id));
     while (true) {
-      RH_TRY(const uint64_t left, missing());
+      RH_TRY(const uint64_t left, missing(Tasks::kAtWork));
       reporter.progress("points", total - left, total);
       if (left == 0) return {};
       if (in_queue(id) == 0) break;
@@ -118,7 +129,7 @@ Result<void> run_array(const ArrayJob& job, uint64_t total, uint32_t again,
       }
       std::this_thread::sleep_for(kBetweenLooks);
     }
-    RH_TRY(const uint64_t left, missing());
+    RH_TRY(const uint64_t left, missing(Tasks::kGone));
     if (left == 0) return {};
     reporter.note(fmt::format("{} points were left behind by job {}", left, id));
   }

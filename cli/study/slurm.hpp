@@ -25,14 +25,18 @@ struct ArrayJob {
   std::vector<std::string> options = {};  // of every task, as the command line writes them
 };
 
+enum class Tasks { kAtWork, kGone };  // of an array
+
 // The batch script.
 [[nodiscard]] std::string batch_script(const ArrayJob& job);
+
+// How many points have no row.
+using Missing = std::function<Result<uint64_t>(Tasks tasks)>;
 
 // Writes the script beside the results, submits it and waits until `missing` says 0 or the array has left the
 // queue; an array that left points behind (a node was lost) is submitted again, `again` times at most.
 // kMissingInput when there is no sbatch here.
 [[nodiscard]] Result<void> run_array(const ArrayJob& job, uint64_t total, uint32_t again,
-                                     const std::function<Result<uint64_t>()>& missing,
-                                     Reporter& reporter);
+                                     const Missing& missing, Reporter& reporter);
 
 }  // namespace rehearse::cli

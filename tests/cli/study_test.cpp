@@ -274,11 +274,13 @@ TEST_CASE("points are known by what they change", "[study]") {
 
 TEST_CASE("the batch script quotes what the user names", "[study]") {
   const std::string script =
-      batch_script({"/opt/re hearse", "/tmp/it's.yaml", "/tmp/out", 4, "gpu", 2, 8});
+      batch_script({"/opt/re hearse", "/tmp/it's.yaml", "/tmp/my 5% out", 4, "gpu", 2, 8});
   CHECK(script.find("#SBATCH --array=0-3%2\n") != std::string::npos);
   CHECK(script.find("#SBATCH --partition=gpu\n") != std::string::npos);
   CHECK(script.find("exec '/opt/re hearse' sweep '/tmp/it'\\''s.yaml' --shard "
-                    "\"$SLURM_ARRAY_TASK_ID/4\" --jobs 8 -o '/tmp/out'\n") != std::string::npos);
+                    "\"$SLURM_ARRAY_TASK_ID/4\" --jobs 8 -o '/tmp/my 5% out'\n") !=
+        std::string::npos);
+  CHECK(script.find("#SBATCH --output=\"/tmp/my 5%% out/log/%a.txt\"\n") != std::string::npos);
 }
 
 TEST_CASE("shipped studies can be planned", "[study]") {

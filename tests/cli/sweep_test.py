@@ -159,6 +159,38 @@ class Sweep(unittest.TestCase):
             self.assertEqual(row["memory_peak_bytes"], max(rank["peak"] for rank in whole["memory"]["ranks"]), fault)
             self.assertAlmostEqual(row["compute_ns"], mean("compute"), delta=1, msg=fault)
 
+    def test_tasks_of_a_job_array_get_all_options_and_compute_what_was_lost(self):
+        # Two programs stand in for Slurm's: the tasks run here, one after the other, while the queue names one.
+        tools = self.at / "tools"
+        tools.mkdir()
+        for name, text in (("sbatch", """#!/bin/bash
+                last=$(sed -n 's/^#SBATCH --array=0-\\([0-9]*\\)$/\\1/p' "${@: -1}")
+                (for SLURM_ARRAY_TASK_ID in $(seq 0 "$last"); do
+                   export SLURM_ARRAY_TASK_ID; bash "${@: -1}" >> "$QUEUE.log" 2>&1
+                 done; rm "$QUEUE") >/dev/null 2>&1 &
+                echo 7 | tee "$QUEUE" """),
+                           ("squeue", """#!/bin/bash
+                [ ! -e "$QUEUE" ] || cat "$QUEUE" """)):
+            (tools / name).write_text(text.replace("\n                ", "\n"))
+            (tools / name).chmod(0o755)
+        own = self.at / "my faults"
+        own.mkdir()
+        shipped = pathlib.Path(__file__).parents[2] / "faults/catalogue/F16.yaml"
+        (own / "X01.yaml").write_text(shipped.read_text().replace("id: F16", "id: X01"))
+        self.study.write_text("base: ddp-16\naxes:\n  - faults: [none, X01]\n  - patches: [{label: long, patches: [{steps: 30}]}]\n")
+        out = self.at / "50 % of it"
+        words = ["--catalogue", str(own), "-o", str(out)]
+        self.sweep(*words, "--point-time", "1ms")  # every point is lost
+        environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "QUEUE": str(self.at / "queue")}
+
+        def submitted(*more):
+            done = subprocess.run([PROGRAM, "sweep", str(self.study), "--submit", "slurm", "--points-per-task", "1", "--json",
+                                   *words, *more], env=environment, capture_output=True, text=True, timeout=300)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)
+        self.assertEqual(submitted("--point-time", "1ms")["feasible"], 0)
+        self.assertEqual(submitted()["feasible"], 2, (self.at / "queue.log").read_text())
+
     def test_search_stays_within_its_budget(self):
         done = self.sweep("-o", str(self.at / "searched"), "--search", "--budget", "5", "--json")
         self.assertEqual(json.loads(done.stdout)["computed"], 5)
