@@ -120,11 +120,17 @@ void Runner::add(const Task& task, const Row& row, std::map<size_t, Row>& rows) 
     if (seen) seen(point, row);
   }
   done_ += task.points.size();
-  reporter_.progress("points", done_, wanted_);
+  std::string what = "points";
+  if (ended_ > 0) {
+    const std::chrono::duration<double> since = std::chrono::steady_clock::now() - begin_;
+    what += fmt::format(", {:.0f} points/s", static_cast<double>(ended_) / since.count());
+  }
+  reporter_.progress(what, done_, wanted_);
 }
 
 Result<void> Runner::finish(const Task& task, const Result<std::string>& answer,
                             std::map<size_t, Row>& rows) {
+  ++ended_;
   if (answer) {
     RH_TRY(const Row row, parse_row(*answer, task.id));
     add(task, row, rows);
@@ -168,7 +174,8 @@ void Runner::get_ready(Base& base, const Task& task) {
 Result<std::map<size_t, Row>> Runner::run(std::span<const size_t> points) {
   if (!rules_) return tl::unexpected(rules_.error());
   std::map<size_t, Row> rows;
-  done_ = 0;
+  done_ = ended_ = 0;
+  begin_ = std::chrono::steady_clock::now();
   wanted_ = points.size();
   for (const auto& [written, members] : grouped(points)) {
     RH_TRY(const auto base, load(written));

@@ -97,7 +97,9 @@ class Runner {
   std::map<size_t, std::string>
       ids_;  // of points that were collected, which may be asked for again
   uint64_t computed_ = 0;
-  uint64_t done_ = 0, wanted_ = 0;
+  // Of one run: points with a row, those computed among them, and all.
+  uint64_t done_ = 0, ended_ = 0, wanted_ = 0;
+  std::chrono::steady_clock::time_point begin_;
 };
 
 }  // namespace rehearse::cli

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sweep as a whole: shards, interrupted runs and failed points give the bytes of an undisturbed run."""
-import contextlib, json, os, pathlib, re, signal, subprocess, sys, tempfile, time, unittest
+import contextlib, json, os, pathlib, pty, re, signal, subprocess, sys, tempfile, time, unittest
 
 PROGRAM = sys.argv.pop(1)
 
@@ -190,6 +190,21 @@ class Sweep(unittest.TestCase):
             return json.loads(done.stdout)
         self.assertEqual(submitted("--point-time", "1ms")["feasible"], 0)
         self.assertEqual(submitted()["feasible"], 2, (self.at / "queue.log").read_text())
+
+    def test_progress_says_how_many_points_a_second(self):
+        self.study.write_text("base: gpt-32\naxes:\n  - seed: [" + ", ".join(map(str, range(1, 21))) + "]\n")
+        master, slave = pty.openpty()
+        run = subprocess.Popen([PROGRAM, "sweep", str(self.study), "-o", str(self.at / "seen")], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=slave, env={**os.environ, "TERM": "xterm"})
+        os.close(slave)
+        text = b""
+        with contextlib.suppress(OSError):  # the program has gone
+            while part := os.read(master, 65536):
+                text += part
+        os.close(master)
+        self.assertEqual(run.wait(timeout=300), 0)
+        self.assertRegex(text.decode(), r"points \d+ of 20, \d+ points/s")
+        self.assertRegex(text.decode(), r"20 points computed in [\d.]+ s, \d+ points/s")
 
     def test_search_stays_within_its_budget(self):
         done = self.sweep("-o", str(self.at / "searched"), "--search", "--budget", "5", "--json")
