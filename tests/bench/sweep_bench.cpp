@@ -4,7 +4,8 @@
 //
 // The program itself is run, as a user would. Rates and costs are of processor time, of the program and all its
 // children; what the clock on the wall says of two cores against one is the best of three runs of each, in turn, and means
-// something on an idle machine only. One job that may use both cores is not one core: the next child is forked beside
+// something on an idle machine only; what the machine itself gives is told by two programs on a core each that know nothing
+// of each other, in the same turns. One job that may use both cores is not one core: the next child is forked beside
 // the one at work. Its figure is printed too.
 #include <fmt/format.h>
 #include <sched.h>
@@ -63,37 +64,56 @@ double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
-enum class On { kAllCores, kOneCore };
+constexpr int kAnyCore = -1;
 
-void stay_on_one_core() {
+// The nth of the cores that this program may use.
+void stay_on_core(int nth) {
   cpu_set_t allowed, one;
   CPU_ZERO(&one);
   if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) die("sched_getaffinity");
-  int first = 0;
-  while (first < CPU_SETSIZE && !CPU_ISSET(first, &allowed)) ++first;
-  CPU_SET(first, &one);
+  int core = 0;
+  for (int seen = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &allowed) && seen++ == nth) break;
+  }
+  CPU_SET(core, &one);
   if (::sched_setaffinity(0, sizeof one, &one) != 0) die("sched_setaffinity");
 }
 
-Spent swept(const std::filesystem::path& study, const std::filesystem::path& folder, int jobs,
-            On on = On::kAllCores) {
-  const auto begin = std::chrono::steady_clock::now();
+pid_t start_sweep(const std::filesystem::path& study, const std::filesystem::path& folder, int jobs,
+                  int core) {
   const pid_t child = ::fork();
-  if (child == 0) {
-    if (on == On::kOneCore) stay_on_one_core();
-    if (std::freopen("/dev/null", "w", stdout) == nullptr) _exit(127);
-    if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(127);
-    const std::string count = std::to_string(jobs);
-    ::execl(REHEARSE_PROGRAM, "rehearse", "sweep", study.c_str(), "-o", folder.c_str(), "--jobs",
-            count.c_str(), nullptr);
-    _exit(127);
-  }
+  if (child != 0) return child;
+  if (core != kAnyCore) stay_on_core(core);
+  if (std::freopen("/dev/null", "w", stdout) == nullptr) _exit(127);
+  if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(127);
+  const std::string count = std::to_string(jobs);
+  ::execl(REHEARSE_PROGRAM, "rehearse", "sweep", study.c_str(), "-o", folder.c_str(), "--jobs",
+          count.c_str(), nullptr);
+  _exit(127);
+}
+
+Spent swept(const std::filesystem::path& study, const std::filesystem::path& folder, int jobs,
+            int core = kAnyCore) {
+  const auto begin = std::chrono::steady_clock::now();
+  const pid_t child = start_sweep(study, folder, jobs, core);
   int status = 0;
   rusage usage{};
   if (::wait4(child, &status, 0, &usage) != child || status != 0) die("rehearse sweep failed");
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   return {wall.count(), seconds(usage.ru_utime) + seconds(usage.ru_stime),
           static_cast<double>(usage.ru_maxrss) / 1024};
+}
+
+// Seconds until two programs have ended that share nothing but the machine, each on a core of its own.
+double swept_apart(const std::filesystem::path& study, const std::filesystem::path& first,
+                   const std::filesystem::path& second) {
+  const auto begin = std::chrono::steady_clock::now();
+  const pid_t one = start_sweep(study, first, 1, 0), two = start_sweep(study, second, 1, 1);
+  for (const pid_t child : {one, two}) {
+    int status = 0;
+    if (::waitpid(child, &status, 0) != child || status != 0) die("rehearse sweep failed");
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 double processor_seconds() {
@@ -147,10 +167,11 @@ int main() {
   Spent one = swept(some, fresh(), 1), two = swept(some, fresh(), 2);
   const double point = (one.processor - start.processor) / (kSome - kFew);
   const double point_of_two = two.processor / kSome;
-  double one_core = swept(some, fresh(), 1, On::kOneCore).wall;
+  double one_core = swept(some, fresh(), 1, 0).wall, apart = swept_apart(some, fresh(), fresh());
   for (int again = 0; again < 2; ++again) {
     one.wall = std::min(one.wall, swept(some, fresh(), 1).wall);
-    one_core = std::min(one_core, swept(some, fresh(), 1, On::kOneCore).wall);
+    one_core = std::min(one_core, swept(some, fresh(), 1, 0).wall);
+    apart = std::min(apart, swept_apart(some, fresh(), fresh()));
     two.wall = std::min(two.wall, swept(some, fresh(), 2).wall);
   }
   row("points/s on 2 cores, by processor time", 2 / point_of_two, "points/s",
@@ -165,6 +186,8 @@ int main() {
   };
   efficiency("efficiency from 1 to 2 cores, by the clock", one_core);
   efficiency("efficiency from 1 to 2 jobs, both on 2 cores", one.wall);
+  fmt::print("  of the machine, by the clock (two programs that share nothing): {:.0f} %\n",
+             100 * one_core / apart);
   fmt::print("  by processor time (what two jobs add to the work): {:.0f} %\n", 100 * grown);
   std::fflush(stdout);  // or children print it again
   const double overhead = 1e3 * (point - simulation_seconds());
