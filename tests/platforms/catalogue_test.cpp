@@ -105,6 +105,19 @@ TEST_CASE("every machine that was asked for is there", "[platforms][catalogue]")
   }
 }
 
+TEST_CASE("a GPU has the memory that its driver reports", "[platforms][catalogue]") {
+  constexpr double kMiB = 1 << 20;
+  const PlatformCatalogue catalogue = shipped_catalogue();
+  const std::vector<std::pair<const char*, double>> devices = {
+      {"a100-sxm4-40gb", 40960 * kMiB}, {"a100-sxm4-80gb", 81920 * kMiB},
+      {"h100-sxm5", 81559 * kMiB},      {"h200-sxm", 143771 * kMiB},
+      {"b200-sxm", 182630 * kMiB},      {"mi300x", 206141652992.0}};
+  for (const auto& [id, reported] : devices) {
+    INFO(id);
+    CHECK(static_cast<double>(value(catalogue.gpu(id)).memory()) == Approx(reported).epsilon(.01));
+  }
+}
+
 TEST_CASE("every figure of a GPU has a source", "[platforms][catalogue]") {
   const PlatformCatalogue catalogue = shipped_catalogue();
   for (const std::string& id : value(catalogue.gpus())) {
