@@ -19,6 +19,15 @@ float nvlink_speed(int cc) {
   return cc >= 70 ? 20.0F : 18.0F;
 }
 
+// GB/s of a link between GPUs. Infinity Fabric by RCCL's figures, 36 of 50 and 48 of 64 (src/graph/topo.h): three
+// quarters of the data sheet.
+float link_speed(const pb::Gpu& gpu) {
+  const pb::Nvlink& link = gpu.nvlink();
+  const bool infinity_fabric = gpu.compute_capability() == 0 && link.generation() == 0;
+  if (infinity_fabric && link.bandwidth() > 0) return static_cast<float>(link.bandwidth() * .75e-9);
+  return nvlink_speed(std::max(70, static_cast<int>(gpu.compute_capability())));
+}
+
 // GB/s of a PCIe link as NCCL counts it: Gen3 x16 is 12, Gen4 24, Gen5 48.
 float pcie_speed(const pb::PcieLink& link) {
   static constexpr std::array<float, 8> kSpeed = {60, 15, 30, 60, 120, 240, 480, 960};
@@ -193,9 +202,8 @@ class SystemBuilder {
         device.type = DeviceType::kNvSwitch;
         out_.nvswitch = add(device);
       }
-      const float speed = nvlink_speed(out_.devices[out_.gpus[i]].compute_capability);
       join(out_.gpus[i], out_.nvswitch, WireType::kNvlink,
-           static_cast<float>(gpu.nvlink().links()) * speed);
+           static_cast<float>(gpu.nvlink().links()) * link_speed(gpu));
     }
     std::map<platforms::GpuRef, DeviceId> known;
     for (size_t i = 0; i < scope_.gpus.size(); ++i) known[scope_.gpus[i]] = out_.gpus[i];
@@ -205,13 +213,11 @@ class SystemBuilder {
       for (const pb::NvlinkPair& pair : host(index).nvlinks()) {
         const auto a = known.find({index, pair.a()}), b = known.find({index, pair.b()});
         if (a == known.end() || b == known.end()) continue;
-        if (host(index).gpus(static_cast<int>(pair.a())).nvlink().links() == 0 ||
-            host(index).gpus(static_cast<int>(pair.b())).nvlink().links() == 0) {
-          continue;
-        }
-        const float speed = std::min(nvlink_speed(out_.devices[a->second].compute_capability),
-                                     nvlink_speed(out_.devices[b->second].compute_capability));
-        join(a->second, b->second, WireType::kNvlink, static_cast<float>(pair.links()) * speed);
+        const pb::Gpu& one = host(index).gpus(static_cast<int>(pair.a()));
+        const pb::Gpu& other = host(index).gpus(static_cast<int>(pair.b()));
+        if (one.nvlink().links() == 0 || other.nvlink().links() == 0) continue;
+        join(a->second, b->second, WireType::kNvlink,
+             static_cast<float>(pair.links()) * std::min(link_speed(one), link_speed(other)));
       }
     }
   }

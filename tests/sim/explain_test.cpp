@@ -174,6 +174,16 @@ TEST_CASE("a link that is down means the call never ends", "[sim][explain]") {
   CHECK(e.bus_rate == 0);
 }
 
+TEST_CASE("GPUs that Infinity Fabric joins do not go over the network inside a node",
+          "[sim][explain]") {
+  for (const char* machine : {"mi300x-8", "mi250x-8"}) {
+    const Explanation e = bed_of(machine, 1).explained(of(1 << 28));
+    INFO(machine << ": " << e.bound << " " << e.bus_rate);
+    for (const ExplainedLink& link : e.links) CHECK(link.kind != platforms::LinkKind::kNic);
+    CHECK(e.bus_rate > 50e9);
+  }
+}
+
 TEST_CASE("one rank alone takes no time", "[sim][explain]") {
   const Explanation e = bed_of("dgx-a100", 1, 1).explained(of(1 << 20));
   CHECK(e.time == 0);
