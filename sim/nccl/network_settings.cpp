@@ -74,8 +74,9 @@ double class_share(const pb::Fabric& fabric, pb::NicKind kind, const NetworkSett
   return 1;
 }
 
-double ordering_share(const pb::Node& node, const NetworkSettings& settings) {
-  return node.virtual_machine() && !settings.relaxed_ordering ? kOrderedShare : 1;
+double ordering_share(const pb::Node& node, pb::NicKind kind, const NetworkSettings& settings) {
+  const bool verbs = kind == pb::INFINIBAND || kind == pb::ROCE;
+  return verbs && node.virtual_machine() && !settings.relaxed_ordering ? kOrderedShare : 1;
 }
 
 bool asks_for_spreading(const NetworkSettings& settings, pb::NicKind kind, int64_t bytes) {

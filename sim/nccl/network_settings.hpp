@@ -40,8 +40,10 @@ constexpr uint32_t kMostQueuePairs = 16;
 [[nodiscard]] double class_share(const pb::Fabric& fabric, pb::NicKind kind,
                                  const NetworkSettings& settings);
 
-// Part of its rate at which an adapter of `node` reaches GPU memory.
-[[nodiscard]] double ordering_share(const pb::Node& node, const NetworkSettings& settings);
+// Part of its rate at which an adapter of `node` reaches GPU memory. Plugins other than that of verbs do not look at the
+// setting.
+[[nodiscard]] double ordering_share(const pb::Node& node, pb::NicKind kind,
+                                    const NetworkSettings& settings);
 
 // Do switches spread this rank's messages of `bytes` over equal paths?
 [[nodiscard]] bool asks_for_spreading(const NetworkSettings& settings, pb::NicKind kind,

@@ -334,7 +334,7 @@ void limit_by_network(const ModelContext& context, const Placement& placement,
     const pb::NicKind kind =
         nics.empty() ? pb::INFINIBAND : node.nics(static_cast<int>(nics.front())).kind();
     share = std::min(share, class_share(context.platform.fabric(), kind, member.network));
-    share = std::min(share, ordering_share(node, member.network));
+    share = std::min(share, ordering_share(node, kind, member.network));
   }
   if (share >= 1) return;
   for (FlowLoad& flow : flows) {

@@ -286,6 +286,17 @@ TEST_CASE("every variable that acts on a collective changes something", "[sim][v
   }
 }
 
+TEST_CASE("settings of verbs change nothing where a plugin of another network is used",
+          "[sim][variables]") {
+  for (const auto& [name, value] :
+       {std::pair{"NCCL_IB_PCI_RELAXED_ORDERING", "0"}, std::pair{"NCCL_IB_DISABLE", "1"},
+        std::pair{"NCCL_IB_QPS_PER_CONNECTION", "4"}}) {
+    const Case on_efa{.name = name, .value = value, .machine = "aws-p4d", .nodes = 4};
+    INFO(name);
+    CHECK(picture(on_efa, true) == picture(on_efa, false));
+  }
+}
+
 TEST_CASE("every variable that acts at the start or on a loss changes the outcome",
           "[sim][variables]") {
   for (const JobCase& c : job_cases()) {
