@@ -103,7 +103,8 @@ Result<void> show(Context& context) {
     document["platform"] = to_json(shown.platform);
     return context.print(document);
   }
-  std::string text = fmt::format("{}: {}\n\n", id, shown.entry.description);
+  std::string text =
+      shown.entry.description.empty() ? "" : fmt::format("{}: {}\n\n", id, shown.entry.description);
   text += platforms::draw_text(shown.platform);
   if (!shown.platform.sources().empty()) text += "\n";
   Table table({{""}, {""}});

@@ -34,6 +34,9 @@ class Importing {
       : machines_(machines), settings_(std::move(settings)), reporter_(reporter) {}
 
   Result<void> add(const std::string& file) {
+    // The traces of a job, a file for each rank.
+    std::error_code none;
+    if (std::filesystem::is_directory(file, none)) return add_run(file);
     auto text = read_file(file, kMaxBytes);
     if (!text && text.error().code != Code::kLimit) return tl::unexpected(text.error());
     const ImportFormat format = text ? platforms::format_of(*text) : ImportFormat::kUnknown;

@@ -276,6 +276,27 @@ class Platforms(unittest.TestCase):
         self.assertEqual(shown["schema"], "rehearse.platform/1")
         self.assertEqual(len(shown["platform"]["nodes"]), 3)
 
+    def test_a_machine_is_read_from_the_traces_of_its_ranks_as_a_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for rank in range(2):
+                (Path(folder) / f"rank{rank}.json").write_text(json.dumps({
+                    "schemaVersion": 1, "distributedInfo": {"rank": rank, "world_size": 2},
+                    "deviceProperties": [{"id": rank, "name": "NVIDIA H200", "totalGlobalMem": 150121545728,
+                                          "computeMajor": 9, "computeMinor": 0, "numSms": 132}],
+                    "traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "pid": rank, "tid": 7, "ts": 10.0,
+                                     "dur": 5.0, "args": {"device": rank, "stream": 7, "correlation": 1}}]}))
+            done = rehearse("platforms", "import", folder)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn("h200", done.stdout)
+
+    def test_a_platform_without_a_description_has_no_line_for_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            machine = Path(folder) / "one.yaml"
+            machine.write_text("name: mine\nnodes: {numa: [{cores: 8}], gpus: {like: h100-sxm5, count: 2}}\n")
+            done = rehearse("platforms", "show", str(machine))
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertTrue(done.stdout.startswith("mine: 1 node"), done.stdout[:80])
+
     def test_an_unknown_platform_names_the_nearest(self):
         done = rehearse("platforms", "show", "dgx-a10")
         self.assertEqual(done.returncode, 66)
