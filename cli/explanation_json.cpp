@@ -132,6 +132,7 @@ Json explanation_json(const Explanation& e, const ExplanationFrame& frame) {
   out["latency"] = latency;
   out["transfer_ns"] = e.never ? Json() : Json(e.transfer_time);
   out["channel_ns"] = e.channel_time;
+  out["issue_ns"] = e.issue_time;
   out["links"] = links;
   out["findings"] = findings_json(e.findings);
   return out;

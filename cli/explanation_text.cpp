@@ -265,7 +265,11 @@ std::string account(const Explanation& e, const Terminal& t) {
   }
   if (!e.never) {
     table.add({"bytes", format_duration(e.transfer_time),
-               e.bound == "latency" ? "" : "bound by " + e.bound});
+               e.bound == "latency" || e.bound == "launches" ? "" : "bound by " + e.bound});
+    if (e.bound == "launches") {
+      table.add({"wait for the host's launches",
+                 format_duration(e.time - e.latency_time - e.transfer_time), ""});
+    }
     table.add({"together", format_duration(e.time), ""});
   }
   out += table.text(t);

@@ -124,6 +124,9 @@ Result<int> run_nccl(Context& context) {
   question.type = context.get<std::string>("type");
   question.reduction = context.get<std::string>("op");
   RH_TRY(question.bytes, size(context.get<std::string>("bytes"), "--bytes"));
+  if (context.has("gpus-per-thread")) {
+    RH_TRY(question.gpus_per_thread, context.number("gpus-per-thread", 1, kMostRanks));
+  }
   RH_TRY(const auto testbed, sim::Testbed::make(std::move(platform), options, name));
   RH_TRY(const sim::CommunicatorModel world, testbed->world());
 
@@ -176,6 +179,8 @@ Verb nccl_verb() {
     add("ranks", po::value<std::string>()->value_name("N"), "ranks; without it all GPUs");
     add("nodes", po::value<std::string>()->value_name("N"), "nodes; without it as few as needed");
     add("gpus-per-node", po::value<std::string>()->value_name("N"), "use the first N of each node");
+    add("gpus-per-thread", po::value<std::string>()->value_name("N"),
+        "a stream of calls as nccl-tests -g N makes them: one thread launches on N GPUs in turn");
     add("collective", po::value<std::string>()->default_value("all_reduce")->value_name("C"),
         "all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, sendrecv, gather, "
         "scatter, barrier");

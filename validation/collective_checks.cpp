@@ -26,6 +26,9 @@ std::string command_of(const Observed& one) {
   std::string out = fmt::format(
       "rehearse nccl explain --platform {} --nodes {} --ranks {} --collective {} --bytes {}",
       one.platform, row.nodes, row.gpus, row.collective, row.bytes);
+  if (one.observation.terms.launches > 1) {
+    out += fmt::format(" --gpus-per-thread {}", one.observation.terms.launches);
+  }
   if (!one.nccl_version.empty()) out += " --nccl-version " + one.nccl_version;
   if (!row.algorithm.empty()) out += " --env NCCL_ALGO=" + row.algorithm;
   if (!row.protocol.empty()) out += " --env NCCL_PROTO=" + row.protocol;

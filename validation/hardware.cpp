@@ -123,6 +123,7 @@ Result<HardwareChoice> HardwareMap::look_up(const NcclTestRow& row, uint32_t per
     choice.from_nodes = entry.from_nodes();
     choice.nccl_version = entry.nccl_version();
     choice.known = entry.known();
+    choice.gpus_per_thread = entry.gpus_per_thread();
     choice.assumptions.assign(entry.assumptions().begin(), entry.assumptions().end());
     RH_TRY(choice.platform, catalogue_.platform(choice.id));
     return choice;

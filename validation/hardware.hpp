@@ -20,6 +20,7 @@ struct HardwareChoice {
   pb::Platform platform;
   uint32_t from_nodes = 0;  // of the mapping entry
   std::string nccl_version;
+  uint32_t gpus_per_thread = 0;  // of rows that do not state it; 0: not known
   std::vector<std::string> assumptions;
   std::string known;  // where and why predictions are off, in words
 };

@@ -54,7 +54,9 @@ class Checking {
     out.error = (out.predicted_us - row.time_us) / row.time_us;
     out.algorithm = call.traffic.algorithm;
     out.channels = call.traffic.channels;
-    if (time.latency > time.transfer) {
+    if (time.issue > time.latency + time.transfer) {
+      out.bound = "launches";
+    } else if (time.latency > time.transfer) {
       out.bound = "latency";
     } else if (time.links.empty() || time.capped >= time.links.front().time) {
       out.bound = "its channels";

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/reporter.hpp"
 #include "traces/evidence/evidence.hpp"
 
@@ -25,6 +27,7 @@ NcclTestRow conditions_of(const pb::MeasuredTable& table, const std::string& col
   row.options = table.options();
   row.iterations = table.iterations();
   row.graph = table.graph() > 0;
+  row.gpus_per_thread = static_cast<uint32_t>(std::max(0, table.gpus_per_thread()));
   return row;
 }
 

@@ -30,9 +30,11 @@ struct NcclTestRow {
   std::string type;        // "float"
   std::string reduction;   // "sum"; empty: none
   int32_t iterations = 0;  // averaged over; 0: not stated
-  bool graph = false;      // launched as a CUDA graph
-  Bytes bytes = 0;         // the size column
-  double time_us = 0;      // out of place, or in place where that is all there is
+  // For which a thread of the host issues calls in turn ("nGpus"); 0: not stated.
+  uint32_t gpus_per_thread = 0;
+  bool graph = false;  // launched as a CUDA graph
+  Bytes bytes = 0;     // the size column
+  double time_us = 0;  // out of place, or in place where that is all there is
 };
 
 struct NcclTestTables {

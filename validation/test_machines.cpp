@@ -25,7 +25,10 @@ Result<TestMachines> TestMachines::create(const TestMachineOptions& options) {
 
 Result<HardwareChoice> TestMachines::choose(const NcclTestRow& row) {
   if (options_.platform) {
-    return HardwareChoice{options_.platform_id, *options_.platform, 0, "", {}, ""};
+    HardwareChoice given;
+    given.id = options_.platform_id;
+    given.platform = *options_.platform;
+    return given;
   }
   const uint32_t nodes = row.nodes > 0 ? row.nodes : std::max(1U, options_.nodes);
   const uint32_t gpus = row.gpus > 0 ? row.gpus : options_.gpus;
@@ -39,6 +42,11 @@ Result<std::string> TestMachines::platform_of(const NcclTestRow& row) {
 
 Result<PlacedCall> TestMachines::place(const NcclTestRow& row) {
   PlacedCall out;
+  if (row.collective.empty()) {
+    return fail(
+        Code::kBadInput, "nothing tells which collective was measured", row.where,
+        "put it into the name of the file, as all_gather.txt, or name it with --collective");
+  }
   out.nodes = row.nodes > 0 ? row.nodes : std::max(1U, options_.nodes);
   const uint32_t gpus = row.gpus > 0 ? row.gpus : options_.gpus;
   RH_TRY(out.choice, choose(row));
@@ -53,7 +61,21 @@ Result<PlacedCall> TestMachines::place(const NcclTestRow& row) {
   }
   out.testbed = at->second.testbed.get();
   out.gpus = static_cast<uint32_t>(out.testbed->launch().ranks_size());
-  RH_TRY(out.traffic, sim::traffic_of(out.testbed->context(), *at->second.world, question_of(row)));
+  if (out.gpus < 2) {
+    return fail(Code::kBadInput, "a GPU alone has nobody to talk to", row.where,
+                "give tables of two GPUs and more");
+  }
+  sim::Question question = question_of(row);
+  const uint32_t driven =
+      row.gpus_per_thread > 0 ? row.gpus_per_thread : out.choice.gpus_per_thread;
+  question.gpus_per_thread = std::clamp(driven, 1U, std::max(1U, out.gpus / out.nodes));
+  auto traffic = sim::traffic_of(out.testbed->context(), *at->second.world, question);
+  if (!traffic) {
+    traffic.error().where = row.where;
+    return tl::unexpected(traffic.error());
+  }
+  out.traffic = std::move(*traffic);
+  out.traffic.terms.from_graph = row.graph;
   return out;
 }
 

@@ -30,10 +30,7 @@ Result<AloneTime> time_alone(const ModelContext& context, const CallTraffic& tra
   AloneTime out;
   out.latency = traffic.latency;
   const TimeParameters parameters = time_parameters(context.platform.efficiency());
-  if (parameters.issue_us > 0) {
-    const auto further = static_cast<double>(traffic.terms.further_pair_calls);
-    out.issue = nanos((parameters.issue_us + further * parameters.issue_pair_us) * 1e-6);
-  }
+  if (traffic.latency > 0) out.issue = nanos(issue_us(traffic.terms, parameters) * 1e-6);
   if (traffic.flows.empty()) return out;
 
   // Only the links that are used take part: the fabric's cost follows theirs.

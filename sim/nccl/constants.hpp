@@ -73,6 +73,8 @@ struct Constants {
   bool nvls_tree_cut = true;
   // Since 2.30 LL128 runs between different GPUs if all are Hopper or newer.
   bool ll128_mixes_hopper = false;
+  // Host time of each channel of a launch, µs: no cost that NCCL knows of, but one that changed with it.
+  double issue_channel_us = 0;
   // To 2.23 Ring stands in for a function that no algorithm of NCCL_ALGO serves; since then the call fails.
   bool ring_stands_in = false;
 };

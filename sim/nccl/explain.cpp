@@ -44,20 +44,27 @@ Result<traces::DType> dtype_of(const std::string& name) {
       {"float16", traces::DType::kFp16},  {"half", traces::DType::kFp16},
       {"bfloat16", traces::DType::kBf16}, {"float32", traces::DType::kFp32},
       {"float", traces::DType::kFp32},    {"float64", traces::DType::kFp64},
-      {"double", traces::DType::kFp64},   {"float8", traces::DType::kFp8}};
+      {"double", traces::DType::kFp64},   {"float8", traces::DType::kFp8},
+      {"f8e4m3", traces::DType::kFp8},    {"f8e5m2", traces::DType::kFp8},     // as nccl-tests
+      {"fp8_e4m3", traces::DType::kFp8},  {"fp8_e5m2", traces::DType::kFp8}};  // as rccl-tests
   const auto at = names.find(name);
   if (at == names.end()) {
     return fail(Code::kUsage, "unknown type \"" + name + "\"", "--type",
-                "float32, float16, bfloat16, float64, float8, int8, int32 and the like");
+                "float32, float16, bfloat16, float64, float8, f8e4m3, int8, int32 and the like");
   }
   return at->second;
 }
 
 Result<traces::Reduction> reduction_of(const std::string& name) {
   static const std::map<std::string, traces::Reduction> names = {
-      {"sum", traces::Reduction::kSum},      {"avg", traces::Reduction::kAverage},
-      {"min", traces::Reduction::kMin},      {"max", traces::Reduction::kMax},
-      {"prod", traces::Reduction::kProduct}, {"none", traces::Reduction::kNone}};
+      {"sum", traces::Reduction::kSum},
+      {"avg", traces::Reduction::kAverage},
+      {"min", traces::Reduction::kMin},
+      {"max", traces::Reduction::kMax},
+      {"prod", traces::Reduction::kProduct},
+      {"none", traces::Reduction::kNone},
+      // A sum of what was multiplied before, which is what GPUs do for an average of floats.
+      {"mulsum", traces::Reduction::kAverage}};
   const auto at = names.find(name);
   if (at == names.end()) {
     return fail(Code::kUsage, "unknown reduction \"" + name + "\"", "--op",
@@ -142,7 +149,8 @@ class Explaining {
           const Launch launch = launch_for(nccl, asked, algorithm, protocol);
           v.threads = launch.threads;
           const Choice choice{algorithm, protocol, 0, launch.channels, launch.threads};
-          const CallTraffic traffic = model_.traffic_of({asked, plan_choice(nccl, asked, choice)});
+          CallTraffic traffic = model_.traffic_of({asked, plan_choice(nccl, asked, choice)});
+          traffic.terms.launches = question_.gpus_per_thread;
           v.channels = traffic.channels;
           if (const auto alone = time_alone(context_, traffic); alone) v.time = alone->total();
           v.chosen = algorithm == plan.choice.algorithm && protocol == plan.choice.protocol;
@@ -350,6 +358,7 @@ class Explaining {
     out_.latency_time = alone->latency;
     out_.transfer_time = alone->transfer;
     out_.channel_time = alone->capped;
+    out_.issue_time = alone->issue;
     out_.never = alone->stalled || !traffic.dissent.empty();
     out_.dissent = traffic.dissent;
     if (!traffic.dissent.empty()) {
@@ -362,7 +371,8 @@ class Explaining {
       out_.links.push_back(
           {link.name, link.kind, link.capacity, bound.capacity, bound.bytes, bound.time});
     }
-    out_.bound = alone->latency > alone->transfer ? "latency"
+    out_.bound = alone->issue > alone->latency + alone->transfer ? "launches"
+                 : alone->latency > alone->transfer              ? "latency"
                  : out_.links.empty() || alone->capped >= out_.links.front().time
                      ? "its channels"
                      : out_.links.front().name;
@@ -408,10 +418,13 @@ Result<CallTraffic> traffic_of(const ModelContext& context, const CommunicatorMo
                                const Question& question) {
   const auto ranks = static_cast<uint32_t>(model.placement().members.size());
   RH_TRY(const traces::Call call, call_of(question, ranks));
-  if (call.collective != Collective::kSend || ranks < 2) return model.traffic(call, 0);
-  return shift_traffic(
-      {context, model.placement(), model.graphs(), model.nccl(), model.parameters()},
-      question.bytes);
+  auto traffic = call.collective != Collective::kSend || ranks < 2
+                     ? model.traffic(call, 0)
+                     : shift_traffic({context, model.placement(), model.graphs(), model.nccl(),
+                                      model.parameters()},
+                                     question.bytes);
+  if (traffic) traffic->terms.launches = question.gpus_per_thread;
+  return traffic;
 }
 
 Result<Explanation> explain(const ModelContext& context, const CommunicatorModel& model,

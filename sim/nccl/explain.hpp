@@ -97,7 +97,8 @@ struct Explanation {
   Nanos transfer_time = 0;
   Nanos channel_time = 0;            // that the rate of its channels alone asks for; 0: no limit
   std::vector<ExplainedLink> links;  // one per kind of link, the slowest first
-  std::string bound;                 // "latency", "its channels" or the name of a link
+  Nanos issue_time = 0;              // that launches of the host between two such calls ask for
+  std::string bound;                 // "launches", "latency", "its channels" or the name of a link
   Nanos time = 0;
   bool never = false;         // a link on its way is down, or ranks plan it differently
   std::string dissent;        // how they do
@@ -113,6 +114,8 @@ struct Question {
   Bytes bytes = 0;
   std::string type = "float32";
   std::string reduction = "sum";
+  // In a stream of such calls, as benchmarks make them: GPUs on which one thread of the host launches in turn.
+  uint32_t gpus_per_thread = 1;
 };
 
 // The call of a question as any member makes it; kUsage for a collective, type or reduction that

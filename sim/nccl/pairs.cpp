@@ -42,6 +42,8 @@ void add_latency(const PairContext& of, const Exchange& exchange, CallTraffic& o
   out.terms.hops_us[index_of(kind)] = hop;
   out.terms.further_peers = std::max<int64_t>(0, peers - 1);
   out.terms.further_pair_calls = 2 * peers - 1;
+  out.terms.issue_channels_us =
+      of.model.version.constants.issue_channel_us * std::max(1, out.channels);
 }
 
 // Bytes on the wire, as slow as the protocol is.
@@ -156,6 +158,7 @@ Result<CallTraffic> shift_traffic(const PairContext& of, Bytes bytes) {
     const bool between =
         of.placement.members[m].gpu.node != of.placement.members[(m + 1) % members].gpu.node;
     CallTraffic one;
+    one.channels = plan.channels;
     add_latency(of, {plan.protocol, 1, between}, one);
     add_cap_term(of, flow, plan.protocol, out.terms);
     if (one.latency > out.latency) {
@@ -211,9 +214,9 @@ Result<CallTraffic> pair_traffic(const PairContext& of, const traces::Call& call
   const Bytes own = to_root ? call.bytes_in : call.bytes_out;
   const double part = own > 0 ? static_cast<double>(own) : static_cast<double>(bytes) / members;
   out.algorithm = "P2P/SIMPLE";
+  out.channels = of.graphs.shape.n_channels;
   add_latency(of, {Protocol::kSimple, members - 1, of.placement.groups.size() > 1}, out);
   out.bus_bytes = part * (members - 1);
-  out.channels = of.graphs.shape.n_channels;
   out.flows.push_back({std::move(links), part / out.queues.units, 0, 0});
   limit_by_network(of.context, of.placement, out.flows);
   return out;

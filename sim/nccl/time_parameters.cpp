@@ -8,6 +8,10 @@ namespace {
 // typical figure for an empty kernel.
 constexpr double kLaunchUs = 6;
 
+// What a thread of the host takes to launch one call on one GPU in a stream of calls, µs: a prior, a
+// typical figure for a kernel's launch with the bookkeeping of NCCL.
+constexpr double kIssueUs = 5;
+
 // What each further peer of one call costs: its flag is looked at in turn (a prior).
 constexpr double kPeerUs = 3;
 
@@ -30,7 +34,7 @@ std::array<double, 3> multiples(const pb::ProtocolShare& share) {
 TimeParameters time_parameters(const pb::Efficiency& stated) {
   TimeParameters out;
   out.launch_us = stated_us(stated.launch(), kLaunchUs);
-  out.issue_us = stated_us(stated.issue(), 0);
+  out.issue_us = stated_us(stated.issue(), kIssueUs);
   out.issue_pair_us = stated_us(stated.issue_pair(), 0);
   out.channel_start_us = stated_us(stated.channel_start(), 0);
   out.peer_us = stated_us(stated.peer(), kPeerUs);

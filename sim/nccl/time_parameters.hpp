@@ -25,8 +25,8 @@ enum class HopKind : uint8_t {
 constexpr size_t kHopKinds = 7;
 
 struct TimeParameters {
-  double launch_us = 0;         // start and end of a kernel beyond NCCL's own base latency
-  double issue_us = 0;          // host time between two calls; 0: none
+  double launch_us = 0;  // start and end of a kernel beyond NCCL's own base latency
+  double issue_us = 0;   // host time of one launch; only a process that does nothing else feels it
   double issue_pair_us = 0;     // of one send or recv more in a call
   double channel_start_us = 0;  // of each further channel of a call
   double peer_us = 0;           // of each further peer of a call, on the GPU

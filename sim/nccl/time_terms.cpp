@@ -25,6 +25,13 @@ double transfer_us(const TimeTerms& t, const TimeParameters& p, const LinkShares
 
 }  // namespace
 
+double issue_us(const TimeTerms& t, const TimeParameters& p) {
+  if (t.from_graph) return 0;
+  return static_cast<double>(t.launches) *
+         (p.issue_us + t.issue_channels_us +
+          static_cast<double>(t.further_pair_calls) * p.issue_pair_us);
+}
+
 double time_us(const TimeTerms& t, const TimeParameters& p, const LinkShares& shares) {
   const double transfer = transfer_us(t, p, shares);
   double latency = t.start_us + p.launch_us + static_cast<double>(t.further_peers) * p.peer_us;
@@ -36,11 +43,7 @@ double time_us(const TimeTerms& t, const TimeParameters& p, const LinkShares& sh
             std::max(0.0, t.loop_hop_us[kind] * multiple - t.slice_share * transfer);
   }
   if (t.loops > 1) latency += static_cast<double>(t.loops - 1) * wait;
-  const double issue =
-      p.issue_us > 0 && !t.from_graph
-          ? p.issue_us + static_cast<double>(t.further_pair_calls) * p.issue_pair_us
-          : 0;
-  return std::max(issue, latency + transfer) +
+  return std::max(issue_us(t, p), latency + transfer) +
          static_cast<double>(t.further_channels) * p.channel_start_us;
 }
 

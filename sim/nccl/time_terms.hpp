@@ -22,7 +22,11 @@ struct TimeTerms {
   int64_t further_peers = 0;
   int64_t further_channels = 0;
   int64_t further_pair_calls = 0;  // sends and receives beyond the first, on the host
-  bool from_graph = false;         // launched with many others at once: the host does not matter
+  // What the host does between two calls of one GPU: a launch for each GPU that its thread serves in turn, in older
+  // versions of NCCL with some work for each channel.
+  int64_t launches = 1;
+  double issue_channels_us = 0;
+  bool from_graph = false;  // launched with many others at once: the host does not matter
 
   // Later loops of a ring wait for hops that a slice does not hide: each of `loop_hops` takes
   // loop_hop_us less the time of a slice, which is `slice_share` of the transfer.
@@ -43,6 +47,9 @@ struct TimeTerms {
 
 // Share of the data sheet by platforms::LinkKind.
 using LinkShares = std::array<double, kLinkKinds>;
+
+// What the host takes between two such calls of a process that does nothing else.
+[[nodiscard]] double issue_us(const TimeTerms& terms, const TimeParameters& parameters);
 
 [[nodiscard]] double time_us(const TimeTerms& terms, const TimeParameters& parameters,
                              const LinkShares& shares);

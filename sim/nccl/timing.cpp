@@ -181,6 +181,8 @@ std::vector<LatencyPart> pass_latency(const Timing& timing, Function function, c
     parts.push_back({"further channels", timing.channels - 1, timing.parameters.channel_start_us});
   }
   terms.further_channels = std::max(0, timing.channels - 1);
+  terms.issue_channels_us =
+      timing.model.version.constants.issue_channel_us * static_cast<double>(timing.channels);
   add("hops over ", hop_inside(timing.placement), passes.inside);
   add("hops between nodes by ", hop_between(timing.placement), passes.between);
   return parts;

@@ -184,6 +184,21 @@ TEST_CASE("GPUs that Infinity Fabric joins do not go over the network inside a n
   }
 }
 
+TEST_CASE("launches of one thread on several GPUs bound a stream of small calls",
+          "[sim][explain]") {
+  const Bed bed = bed_of("dgx-a100", 1);
+  Question small = of(1 << 10);
+  const Explanation one = bed.explained(small);
+  small.gpus_per_thread = 8;
+  const Explanation all = bed.explained(small);
+  CHECK(one.bound == "latency");
+  CHECK(all.bound == "launches");
+  CHECK(all.time == 40000);
+  Question large = of(1 << 28);
+  large.gpus_per_thread = 8;
+  CHECK(bed.explained(large).time == bed.explained(of(1 << 28)).time);
+}
+
 TEST_CASE("one rank alone takes no time", "[sim][explain]") {
   const Explanation e = bed_of("dgx-a100", 1, 1).explained(of(1 << 20));
   CHECK(e.time == 0);

@@ -10,6 +10,7 @@
 #include "tests/temporary_folder.hpp"
 #include "validation/accuracy.hpp"
 #include "validation/hardware.hpp"
+#include "validation/test_machines.hpp"
 
 namespace rehearse::nccl_tests_test {
 using namespace rehearse;
@@ -111,6 +112,56 @@ TEST_CASE("every row is predicted and errors are summed up by hardware", "[valid
   CHECK(summary.median == Approx(.2));
   CHECK(summary.bias == Approx(-.1));
   CHECK(summarise({}).rows == 0);
+}
+
+TEST_CASE("a thread that launches on several GPUs in turn sets the pace of small calls",
+          "[validation]") {
+  const tests::TemporaryFolder folder;
+  std::ofstream(folder.path / "all_reduce.csv")
+      << "collective,hardware,nodes,gpus,gpus_per_thread,bytes,time_us_oop,algbw_oop\n"
+         "all_reduce,NVIDIA H100 80GB HBM3,1,8,8,8,40,0\n"
+         "all_reduce,NVIDIA H100 80GB HBM3,1,8,1,8,40,0\n"
+         "all_reduce,NVIDIA H100 80GB HBM3,1,8,8,1073741824,5000,200\n"
+         "all_reduce,NVIDIA H100 80GB HBM3,1,8,1,1073741824,5000,200\n";
+  const auto table = read_nccl_tests(folder.path / "all_reduce.csv", "");
+  REQUIRE(table);
+  REQUIRE(table->rows.size() == 4);
+  CHECK(table->rows[0].gpus_per_thread == 8);
+  const auto report = check_nccl_tests(table->rows, {});
+  REQUIRE(report);
+  REQUIRE(report->predictions.size() == 4);
+  const auto us = [&](size_t row) { return report->predictions[row].predicted_us; };
+  CHECK(us(0) == Approx(8 * 5.0));  // eight launches; the call itself is shorter
+  CHECK(us(1) < us(0));
+  CHECK(us(2) == us(3));
+}
+
+TEST_CASE("types and operations of nccl-tests and rccl-tests are known by their names there",
+          "[validation]") {
+  auto table = read_nccl_tests(sample(), "");
+  REQUIRE(table);
+  const char* types[] = {"f8e4m3", "f8e5m2", "fp8_e4m3", "fp8_e5m2", "bfloat16", "half"};
+  for (size_t i = 0; i < table->rows.size(); ++i) table->rows[i].type = types[i % std::size(types)];
+  table->rows[0].reduction = "mulsum";
+  const auto report = check_nccl_tests(table->rows, {});
+  REQUIRE(report);
+  CHECK(report->unpredicted == 0);
+}
+
+TEST_CASE("a row that is of no collective between GPUs is refused at its place",
+          "[validation][refusal]") {
+  auto table = read_nccl_tests(sample(), "");
+  REQUIRE(table);
+  auto machines = TestMachines::create({});
+  REQUIRE(machines);
+  NcclTestRow row = table->rows[0];
+  row.gpus = 1;
+  CHECK_THAT(machines->place(row).error().what, Catch::Contains("alone"));
+  row = table->rows[0];
+  row.collective = "";
+  CHECK_THAT(machines->place(row).error().fix, Catch::Contains("--collective"));
+  row.collective = "hypercube";
+  CHECK(machines->place(row).error().where == row.where);
 }
 
 TEST_CASE("rows that cannot be predicted are counted, not dropped", "[validation]") {

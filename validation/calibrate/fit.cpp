@@ -215,10 +215,12 @@ bool is_felt(const std::vector<Observation>& observations, size_t parameter, con
 // Calls this small take no time to transfer; only among them does a floor show.
 constexpr Bytes kFloorShows = Bytes{64} << 10;
 
+// Per launch.
 std::vector<double> small_times(const std::vector<Observation>& observations) {
   std::vector<double> out;
   for (const Observation& o : observations) {
-    if (o.bytes < kFloorShows && !o.terms.from_graph) out.push_back(o.measured_us);
+    if (o.bytes >= kFloorShows || o.terms.from_graph) continue;
+    out.push_back(o.measured_us / static_cast<double>(o.terms.launches));
   }
   return out;
 }

@@ -65,7 +65,8 @@ std::vector<ObservedHardware> observe(const std::vector<NcclTestRow>& rows, Test
         row.nodes,
         row.gpus,
         row.collective,
-        row.algorithm + "/" + row.protocol + "/" + row.options + (row.graph ? "/graph" : ""),
+        fmt::format("{}/{}/{}/{}{}", row.algorithm, row.protocol, row.options, row.gpus_per_thread,
+                    row.graph ? "/graph" : ""),
         row.type,
         row.reduction,
         row.bytes};
@@ -98,7 +99,6 @@ std::vector<ObservedHardware> observe(const std::vector<NcclTestRow>& rows, Test
     one.observation.group = group_of(row.hardware, placed->nodes, placed->gpus, row.collective);
     one.observation.bytes = row.bytes;
     one.observation.terms = sim::terms_of(placed->testbed->context(), placed->traffic);
-    one.observation.terms.from_graph = row.graph;
     at.emplace(conditions, std::pair{h->second, out[h->second].observed.size()});
     out[h->second].observed.push_back(std::move(one));
   }

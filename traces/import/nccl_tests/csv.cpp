@@ -115,6 +115,8 @@ void set_conditions(const Row& row, pb::MeasuredTable& table) {
   table.set_options(row.text("options"));
   table.set_iterations(static_cast<int32_t>(row.small("iters")));
   table.set_warmup(static_cast<int32_t>(row.small("warmup")));
+  table.set_threads(static_cast<int32_t>(row.small("threads")));
+  table.set_gpus_per_thread(static_cast<int32_t>(row.small("gpus_per_thread")));
   const auto graph = row.number({"graph"});
   table.set_graph(graph && *graph >= 0 && *graph < 1e6 ? static_cast<int32_t>(*graph) : -1);
   table.set_runs(1);
