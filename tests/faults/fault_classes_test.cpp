@@ -110,9 +110,9 @@ TEST_CASE("faults of one class have observable runs that are equal within noise"
     INFO(row.why());
     REQUIRE(row.alike_size() > 1);
     CHECK_FALSE(row.collect().empty());
-    sim::Assignments written(row.set().begin(), row.set().end());
-    std::sort(written.begin(), written.end());
-    const Job job(row.scenario(), written, world, reporter);
+    sim::Assignments settings(row.set().begin(), row.set().end());
+    std::sort(settings.begin(), settings.end());
+    const Job job(row.scenario(), settings, world, reporter);
     // As written, and at places and moments that nobody chose.
     for (int place = 0; place <= kPlaces; ++place) {
       std::vector<Seen> seen;
