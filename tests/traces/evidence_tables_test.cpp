@@ -342,4 +342,20 @@ TEST_CASE("figures as CSV are the same tables", "[evidence][nccl-tests]") {
   CHECK(read.findings.count("nccl-tests-row-incomplete") == 1);
 }
 
+TEST_CASE("figures without names of tables are told apart by their conditions",
+          "[evidence][nccl-tests]") {
+  const auto tables =
+      tables_of(must_read("collective,hardware,nodes,gpus,gpus_per_thread,bytes,time_us,algbw\n"
+                          "all_reduce,H100,1,8,1,1024,10,0.1\n"
+                          "all_gather,H100,1,8,1,1024,11,0.1\n"
+                          "all_reduce,H100,1,8,1,2048,12,0.2\n"
+                          "all_reduce,H100,1,8,8,1024,40,0.1\n",
+                          "figures.csv"));
+  REQUIRE(tables.tables_size() == 3);
+  CHECK(tables.tables(0).rows_size() == 2);
+  CHECK(tables.tables(1).collective() == "all_gather");
+  CHECK(tables.tables(1).id() == "all_gather#2");
+  CHECK(tables.tables(2).gpus_per_thread() == 8);
+}
+
 }  // namespace rehearse::evidence_tables_test

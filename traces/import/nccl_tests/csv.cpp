@@ -3,6 +3,8 @@
 
 #include <map>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "traces/evidence/names.hpp"
 #include "traces/import/lines.hpp"
@@ -161,7 +163,8 @@ Result<FilePart> read_csv(Source& source, ReadContext& context) {
   pb::Evidence evidence;
   evidence.set_source(source.name().substr(source.name().rfind('/') + 1));
   pb::MeasuredTables& out = *evidence.mutable_measured();
-  std::map<std::string, int> tables;
+  // By table_id; rows without one are of one table as long as they were measured under the same conditions.
+  std::map<std::pair<std::string, std::string>, int> tables;
   while (true) {
     RH_TRY(const bool more, lines.next(line));
     if (!more) break;
@@ -174,15 +177,18 @@ Result<FilePart> read_csv(Source& source, ReadContext& context) {
       continue;
     }
     const std::string id = row.text("table_id");
-    const auto [it, fresh] = tables.emplace(id, out.tables_size());
+    pb::MeasuredTable conditions;
+    set_conditions(row, conditions);
+    const auto [it, fresh] = tables.try_emplace(
+        {id, id.empty() ? conditions.SerializeAsString() : ""}, out.tables_size());
     if (fresh) {
       pb::MeasuredTable* table = out.add_tables();
-      set_conditions(row, *table);
+      *table = std::move(conditions);
       if (table->collective().empty()) {
         table->set_collective(collective_of_file(source.name()));
         table->set_collective_from(table->collective().empty() ? "" : "file name");
       }
-      table->set_id(id.empty() ? fmt::format("{}#1", table->collective()) : id);
+      table->set_id(id.empty() ? fmt::format("{}#{}", table->collective(), out.tables_size()) : id);
     }
     *out.mutable_tables(it->second)->add_rows() = std::move(*measured);
   }
