@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -125,7 +126,7 @@ class Explaining {
 
  private:
   static std::string shown(double us) {
-    return format_duration(static_cast<Nanos>(us * 1000 + 0.5));
+    return format_duration(static_cast<Nanos>(std::llround(us * 1000)));
   }
 
   void compare(const Call& asked, const PlannedCall& plan) {

@@ -41,6 +41,7 @@ std::vector<LinkWeight> scaled(const std::map<LinkId, double>& crossings, uint32
   for (const auto& [link, number] : crossings) largest = std::max(largest, number);
   unit = std::max(1.0, largest / most);
   std::vector<LinkWeight> out;
+  out.reserve(crossings.size());
   for (const auto& [link, number] : crossings) {
     out.push_back({link, static_cast<uint32_t>(std::max(1.0, std::nearbyint(number / unit)))});
   }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "sim/nccl/call.hpp"
 #include "sim/nccl/graphs.hpp"
@@ -81,7 +82,9 @@ class Loads {
   struct Leaves {
     uint32_t net = UINT32_MAX;
     uint32_t through = UINT32_MAX;
-    auto operator<=>(const Leaves&) const = default;
+    bool operator<(const Leaves& other) const {
+      return std::tie(net, through) < std::tie(other.net, other.through);
+    }
   };
   [[nodiscard]] Leaves leaves(uint32_t from, uint32_t to) const;
   // From one member to another as in an all-to-all.

@@ -299,6 +299,7 @@ void chain(const ModelContext& context, const CommunicatorModel& model, const tr
   const size_t n = model.placement().members.size();
   const uint32_t root = root_of(call, n);
   std::vector<std::vector<Loads::Edge>> rings;
+  rings.reserve(static_cast<size_t>(std::max(0, traffic.channels)));
   for (int c = 0; c < traffic.channels; ++c) rings.push_back(loads.ring_edges(c));
   size_t at = 0;
   while (at < n && rings[0][at].from != root) ++at;

@@ -95,7 +95,7 @@ class SystemBuilder {
   }
 
  private:
-  const pb::Node& host(uint32_t index) const { return nodes_(index); }
+  [[nodiscard]] const pb::Node& host(uint32_t index) const { return nodes_(index); }
 
   [[nodiscard]] uint32_t position(uint32_t node) const {
     const auto at = std::lower_bound(out_.hosts.begin(), out_.hosts.end(), node);
@@ -146,7 +146,8 @@ class SystemBuilder {
     }
   }
 
-  const pb::PcieSwitch* find_switch(const pb::Node& node, const std::string& name) const {
+  [[nodiscard]] const pb::PcieSwitch* find_switch(const pb::Node& node,
+                                                  const std::string& name) const {
     for (const auto& each : node.switches()) {
       if (each.name() == name) return &each;
     }
@@ -330,14 +331,14 @@ class SystemBuilder {
   std::map<std::pair<uint32_t, std::string>, DeviceId> adapters_;
 };
 
-NodeSystem::NodeSystem(const pb::Platform& platform, SystemScope scope,
+NodeSystem::NodeSystem(const pb::Platform& platform, const SystemScope& scope,
                        const TopologySettings& settings)
     : NodeSystem(
           platform,
           [&](uint32_t node) -> const pb::Node& { return platform.nodes(static_cast<int>(node)); },
-          std::move(scope), settings) {}
+          scope, settings) {}
 
-NodeSystem::NodeSystem(const pb::Platform& platform, const NodeOf& nodes, SystemScope scope,
+NodeSystem::NodeSystem(const pb::Platform& platform, const NodeOf& nodes, const SystemScope& scope,
                        const TopologySettings& settings)
     : settings_(settings) {
   SystemBuilder(platform, nodes, scope, *this).run();

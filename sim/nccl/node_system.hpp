@@ -76,9 +76,10 @@ using NodeOf = std::function<const pb::Node&(uint32_t)>;
 class NodeSystem {
  public:
   // `platform` is expanded and its GPUs and NICs exist.
-  NodeSystem(const pb::Platform& platform, SystemScope scope, const TopologySettings& settings);
+  NodeSystem(const pb::Platform& platform, const SystemScope& scope,
+             const TopologySettings& settings);
   // The same with nodes as files tell them (NCCL_TOPO_FILE).
-  NodeSystem(const pb::Platform& platform, const NodeOf& nodes, SystemScope scope,
+  NodeSystem(const pb::Platform& platform, const NodeOf& nodes, const SystemScope& scope,
              const TopologySettings& settings);
 
   std::vector<SystemDevice> devices;
