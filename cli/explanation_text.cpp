@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.hpp"
 #include "cli/explanation.hpp"
@@ -16,7 +17,9 @@ constexpr size_t kFewChannels = 4;
 constexpr size_t kFewRanks = 32;
 constexpr size_t kFewPairs = 8;
 
-std::string microseconds(double us) { return format_duration(static_cast<Nanos>(us * 1000 + 0.5)); }
+std::string microseconds(double us) {
+  return format_duration(static_cast<Nanos>(std::llround(us * 1000)));
+}
 
 std::string nodes_of(const Explanation& e) {
   return fmt::format("{} rank{} on {} node{}", format_count(e.ranks), e.ranks == 1 ? "" : "s",
