@@ -110,16 +110,56 @@ Result<void> read_assignments(const Context& context, sim::TestbedOptions& optio
   return {};
 }
 
+// What is asked: a machine, how it is set, and a call.
+struct Asked {
+  pb::Platform platform;
+  std::string name;  // of the machine
+  sim::TestbedOptions options;
+  sim::Question question;
+};
+
+// The setting as it was given: "ranks[8,9].NCCL_ALGO=Ring".
+std::string text_of(const sim::RankSetting& setting) {
+  const std::string text = fmt::format("{}={}", setting.name, setting.value);
+  return setting.ranks.empty() ? text
+                               : fmt::format("ranks[{}].{}", fmt::join(setting.ranks, ","), text);
+}
+
+// Tells of every setting without which the explanation would be the same, so that nobody takes a variable that this
+// machine or this call has no use for as one that was tried.
+void tell_idle_settings(const Asked& asked, sim::Explanation& explained) {
+  const auto without_findings = [](sim::Explanation e) {
+    e.findings = {};
+    return explanation_json(e, {}).dump();
+  };
+  const std::string with_all = without_findings(explained);
+  for (size_t i = 0; i < asked.options.settings.size(); ++i) {
+    sim::TestbedOptions fewer = asked.options;
+    const std::string left_out = text_of(fewer.settings[i]);
+    fewer.settings.erase(fewer.settings.begin() + static_cast<ptrdiff_t>(i));
+    const auto testbed = sim::Testbed::make(asked.platform, fewer, asked.name);
+    if (!testbed) continue;  // refused without it: it matters
+    const auto world = (*testbed)->world();
+    if (!world) continue;
+    const auto other = sim::explain((*testbed)->context(), *world, asked.question);
+    if (!other || without_findings(*other) != with_all) continue;
+    explained.findings.add("setting-without-effect", Severity::kInfo, left_out,
+                           "this call on this machine is the same without it");
+  }
+}
+
 Result<int> run_nccl(Context& context) {
   if (!context.has("platform")) {
     return fail(Code::kUsage, "--platform is missing: the machine", "nccl explain",
                 "rehearse platforms lists them");
   }
-  const std::string name = context.get<std::string>("platform");
-  RH_TRY(pb::Platform platform, read_platform(name));
-  RH_TRY(sim::TestbedOptions options, testbed_options(context));
-  if (auto done = read_assignments(context, options); !done) return tl::unexpected(done.error());
-  sim::Question question;
+  Asked asked;
+  asked.name = context.get<std::string>("platform");
+  RH_TRY(asked.platform, read_platform(asked.name));
+  RH_TRY(asked.options, testbed_options(context));
+  if (auto done = read_assignments(context, asked.options); !done)
+    return tl::unexpected(done.error());
+  sim::Question& question = asked.question;
   question.collective = context.get<std::string>("collective");
   question.type = context.get<std::string>("type");
   question.reduction = context.get<std::string>("op");
@@ -127,15 +167,16 @@ Result<int> run_nccl(Context& context) {
   if (context.has("gpus-per-thread")) {
     RH_TRY(question.gpus_per_thread, context.number("gpus-per-thread", 1, kMostRanks));
   }
-  RH_TRY(const auto testbed, sim::Testbed::make(std::move(platform), options, name));
+  RH_TRY(const auto testbed, sim::Testbed::make(asked.platform, asked.options, asked.name));
   RH_TRY(const sim::CommunicatorModel world, testbed->world());
 
   ExplanationFrame frame;
-  frame.platform = name;
+  frame.platform = asked.name;
   frame.every_channel = context.verbose();
-  RH_TRY(frame.accuracy, validation::accuracy_of(name, question.bytes));
+  RH_TRY(frame.accuracy, validation::accuracy_of(asked.name, question.bytes));
   if (!context.has("sweep")) {
-    RH_TRY(const sim::Explanation explained, sim::explain(testbed->context(), world, question));
+    RH_TRY(sim::Explanation explained, sim::explain(testbed->context(), world, question));
+    tell_idle_settings(asked, explained);
     if (!context.json()) context.show(explained.findings);
     return exit_code(context.json() ? context.print(explanation_json(explained, frame))
                                     : context.print(std::string_view(
@@ -148,7 +189,7 @@ Result<int> run_nccl(Context& context) {
     RH_TRY(sim::Explanation row, sim::explain(testbed->context(), world, question));
     rows.push_back(std::move(row));
   }
-  RH_TRY(frame.accuracy, validation::accuracy_of(name, steps.back()));
+  RH_TRY(frame.accuracy, validation::accuracy_of(asked.name, steps.back()));
   if (!context.json()) context.show(rows.front().findings);
   return exit_code(context.json() ? context.print(sweep_json(rows, frame))
                                   : context.print(std::string_view(

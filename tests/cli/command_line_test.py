@@ -439,6 +439,15 @@ class Explanations(unittest.TestCase):
         sizes = [row["bytes"] for row in json.loads(done.stdout)["sizes"]]
         self.assertEqual(sizes, [1024, 4096, 16384, 65536])
 
+    def test_a_variable_that_changes_nothing_is_told(self):
+        def idle(*settings):
+            words = [word for setting in settings for word in ("--env", setting)]
+            done = rehearse("nccl", "explain", "--platform", "dgx-a100", "--ranks", "16", *words, "--json")
+            return [f["first"] for f in json.loads(done.stdout)["findings"] if f["id"] == "setting-without-effect"]
+
+        self.assertEqual(idle("NCCL_IB_SL=3", "NCCL_ALGO=Tree"), ["NCCL_IB_SL=3"])
+        self.assertEqual(idle("ranks[8-15].env.NCCL_IB_DISABLE=1"), [])
+
     def test_what_makes_no_sense_is_refused_with_a_remedy(self):
         base = ["nccl", "explain", "--platform", "dgx-a100"]
         for words, code in [(["--bytes", "-5"], 2), (["--bytes", "many"], 2), (["--sweep", "1:2:1"], 2),
