@@ -229,6 +229,15 @@ TEST_CASE("rings of before 2.5 do not tell how many there are", "[evidence][nccl
   CHECK_FALSE(nccl_log::ring_in("Channel 01 : 0[90] -> 2[a0] via P2P/IPC"));
 }
 
+TEST_CASE("a ring tells how many ranks there are where the log begins later",
+          "[evidence][nccl-log]") {
+  const pb::NcclLog log =
+      log_of(must_read("h:1:11 [0] NCCL INFO Channel 00/02 : 0 1 3 2\n"
+                       "h:1:11 [0] NCCL INFO Channel 01/02 : 0 1 3 2\n"));
+  REQUIRE(log.communicators_size() == 1);
+  CHECK(log.communicators(0).ranks_total() == 4);
+}
+
 TEST_CASE("AMD's library names the communicator at the end of its lines", "[evidence][nccl-log]") {
   const char* text =
       R"(a:1:9 [0] NCCL INFO comm 0x5 rank 0 nranks 2 cudaDev 0 busId c1000 commId 0x77 - Init START

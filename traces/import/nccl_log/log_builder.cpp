@@ -320,6 +320,10 @@ LogBuilder::Finished LogBuilder::finish(Findings& findings, const std::string& f
                        return std::tuple(a.channel(), a.from(), a.to()) <
                               std::tuple(b.channel(), b.from(), b.to());
                      });
+    // A log that begins after the initialisation does not say how many ranks there are; a ring has them all.
+    if (facts.ranks_total() == 0 && facts.rings_size() > 0) {
+      facts.set_ranks_total(static_cast<uint32_t>(facts.rings(0).ranks_size()));
+    }
     for (const pb::NcclRank& rank : facts.ranks()) {
       const auto& version = log_.processes(static_cast<int>(rank.process())).nccl_version();
       if (facts.nccl_version().empty()) facts.set_nccl_version(version);
