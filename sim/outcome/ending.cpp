@@ -81,10 +81,18 @@ std::string describe(const Evidence& evidence, uint32_t id) {
                      evidence.program.communicators[meeting.communicator].id);
 }
 
-void blame(const Evidence& evidence, const Expiry& fatal, pb::Outcome& out) {
-  if (fatal.timer == "launcher") {
-    return blame_rank(evidence, fatal.rank, "died; the launcher then ended the job", out);
+// All that died together: the processes of a node that fails go at once.
+void blame_dead(const Evidence& evidence, const std::vector<Expiry>& timers, const Expiry& fatal,
+                pb::Outcome& out) {
+  for (const Expiry& expiry : timers) {
+    if (expiry.timer != "launcher" || expiry.time > fatal.time + kTogether) continue;
+    blame_rank(evidence, expiry.rank, "died; the launcher then ended the job", out);
   }
+}
+
+void blame(const Evidence& evidence, const std::vector<Expiry>& timers, const Expiry& fatal,
+           pb::Outcome& out) {
+  if (fatal.timer == "launcher") return blame_dead(evidence, timers, fatal, out);
   if (fatal.timer == "memory") {
     return blame_rank(evidence, fatal.rank, "its GPU has not enough memory", out);
   }
@@ -151,7 +159,7 @@ void crash(const Evidence& evidence, const std::vector<Expiry>& timers, const Ex
                           evidence.replayed.meetings[fatal.meeting].sequence == 0;
   const bool before = !ends.empty() && fatal.time < ends.front();
   failure.set_phase(before || first_call ? pb::PREPARATION : pb::TRAINING);
-  blame(evidence, fatal, out);
+  blame(evidence, timers, fatal, out);
 }
 
 void fill_memory(const Evidence& evidence, const std::vector<MemoryAccount>& memory,

@@ -261,6 +261,9 @@ TEST_CASE("a rank that stops silently is named; one that dies loudly ends the jo
   const pb::Outcome node = run_job16({"stop-rank: {node: 1" + when + ", silent: true}"});
   CHECK(node.verdict() == pb::HANG);
   for (uint32_t rank : blamed(node)) CHECK(rank >= 8);
+  const pb::Outcome crashed = run_job16({"stop-rank: {node: 1" + when + "}"});
+  CHECK(crashed.verdict() == pb::CRASH);
+  CHECK(blamed(crashed) == std::vector<uint32_t>{8, 9, 10, 11, 12, 13, 14, 15});
 }
 
 TEST_CASE("a rank that is no more says nothing, also of the call that it was in", "[sim][timed]") {
