@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <optional>
 
 #include "base/units.hpp"
 
@@ -21,16 +20,11 @@ struct Wanted {
   unsigned tries = 0;
 };
 
-struct Started {
-  Wanted wanted;
-  Child child;
-};
-
 struct AtWork {
-  Started now;
+  Wanted wanted;
+  Child foreman;
   PoolClock::time_point since;
   bool late = false;
-  std::optional<Started> next = std::nullopt;  // begins when `now` ends
 };
 
 bool may_succeed_again(const Error& error) {
@@ -50,58 +44,41 @@ class Pool {
       if (auto started = start(); !started) return started;
       std::vector<pollfd> descriptors;
       for (const AtWork& one : at_work_) {
-        descriptors.push_back({one.now.child.descriptor(), POLLIN, 0});
+        descriptors.push_back({one.foreman.descriptor(), POLLIN, 0});
       }
       ::poll(descriptors.data(), descriptors.size(), kLookedAfter);
       for (size_t i = at_work_.size(); i-- > 0;) {
         end_late(at_work_[i]);
-        if (descriptors[i].revents == 0 || at_work_[i].now.child.read(silent_)) continue;
+        if (descriptors[i].revents == 0) continue;
+        const bool lives = at_work_[i].foreman.read(silent_);
+        if (lives && !at_work_[i].foreman.answered()) continue;
         AtWork one = std::move(at_work_[i]);
         at_work_.erase(at_work_.begin() + static_cast<std::ptrdiff_t>(i));
-        go_on(one);
-        if (auto taken = take(one, ended); !taken) return taken;
+        Result<std::string> answer = lives ? one.foreman.take_answer() : one.foreman.answer();
+        if (lives && !one.late) free_.push_back(std::move(one.foreman));
+        // The core that became free goes on before the answer is looked at.
+        if (auto started = start(); !started) return started;
+        if (auto taken = take(one, std::move(answer), ended); !taken) return taken;
       }
     }
     return {};
   }
 
  private:
-  // All that may work do, and behind each is the next one.
+  // All that may work do.
   Result<void> start() {
     while (!waiting_.empty() && at_work_.size() < std::max(1U, limits_.jobs)) {
-      const Wanted wanted = waiting_.front();
-      RH_TRY(Child child, Child::start(work_on(wanted)));
+      if (free_.empty()) {
+        RH_TRY(Child foreman, Child::start_foreman(piece_));
+        free_.push_back(std::move(foreman));
+      }
+      Child foreman = std::move(free_.back());
+      free_.pop_back();
+      if (!foreman.order(waiting_.front().piece)) continue;  // it died meanwhile
+      at_work_.push_back({waiting_.front(), std::move(foreman), PoolClock::now()});
       waiting_.pop_front();
-      at_work_.push_back({{wanted, std::move(child)}, PoolClock::now()});
-    }
-    for (AtWork& one : at_work_) {
-      if (waiting_.empty()) break;
-      if (one.next) continue;
-      const Wanted wanted = waiting_.front();
-      RH_TRY(Child child, Child::start_after(one.now.child, work_on(wanted)));
-      waiting_.pop_front();
-      one.next = Started{wanted, std::move(child)};
     }
     return {};
-  }
-
-  Work work_on(const Wanted& wanted) const {
-    return [this, wanted](Reporter&) { return piece_(wanted.piece); };
-  }
-
-  // Behind one that has ended: the next has begun by itself; without one, the next of another takes the free core.
-  void go_on(AtWork& ended) {
-    AtWork* from = &ended;
-    if (!ended.next && waiting_.empty()) {
-      const auto other =
-          std::ranges::find_if(at_work_, [](const AtWork& one) { return one.next.has_value(); });
-      if (other != at_work_.end()) from = &*other;
-    }
-    if (!from->next) return;
-    from->next->child.begin();
-    AtWork begun{std::move(*from->next), PoolClock::now()};
-    from->next.reset();
-    at_work_.push_back(std::move(begun));
   }
 
   void end_late(AtWork& one) const {
@@ -109,26 +86,25 @@ class Pool {
       return;
     }
     one.late = true;
-    one.now.child.kill();
+    one.foreman.kill();
   }
 
-  Result<void> take(AtWork& one, const Ended& ended) {
-    Result<std::string> answer = one.now.child.answer();
+  Result<void> take(AtWork& one, Result<std::string> answer, const Ended& ended) {
     if (!answer && one.late) {
       answer = fail(Code::kLimit,
                     fmt::format("took longer than {}", format_duration(limits_.time.count())));
-    } else if (!answer && ++one.now.wanted.tries < limits_.tries &&
-               may_succeed_again(answer.error())) {
-      waiting_.push_back(one.now.wanted);
+    } else if (!answer && ++one.wanted.tries < limits_.tries && may_succeed_again(answer.error())) {
+      waiting_.push_back(one.wanted);
       return {};
     }
-    return ended(one.now.wanted.piece, answer);
+    return ended(one.wanted.piece, answer);
   }
 
   const PoolLimits& limits_;
   const Piece& piece_;
   std::deque<Wanted> waiting_;
   std::vector<AtWork> at_work_;
+  std::vector<Child> free_;  // foremen without work
   SilentReporter silent_;
 };
 

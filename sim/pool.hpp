@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many pieces of work, each in a forked child of its own (sim/worker.hpp), several at a time. Behind each that works the next
-// child is forked already and begins by itself when that one ends: a core that becomes free goes on at once, while this
-// process takes the answer and forks another.
+// Many pieces of work, each in a forked child of its own (sim/worker.hpp), several at a time. As many foremen as may be at
+// work fork those children; this process only hands out numbers and takes answers, so that no core waits for it.
 #pragma once
 
 #include <chrono>
@@ -14,9 +13,6 @@
 #include "sim/worker.hpp"
 
 namespace rehearse::sim {
-
-// One of many like pieces of work, by number.
-using Piece = std::function<Result<std::string>(size_t piece)>;
 
 struct PoolLimits {
   unsigned jobs = 1;                 // at work at a time

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,6 +59,16 @@ std::string take(std::string_view& in) {
   return text;
 }
 
+void send(int fd, const Result<std::string>& answer) {
+  if (answer) return send(fd, kAnswer, *answer);
+  std::string payload;
+  put(payload, std::to_string(static_cast<int>(answer.error().code)));
+  put(payload, answer.error().what);
+  put(payload, answer.error().where);
+  put(payload, answer.error().fix);
+  send(fd, kError, payload);
+}
+
 class PipeReporter final : public Reporter {
  public:
   explicit PipeReporter(int fd) : fd_(fd) {}
@@ -85,32 +96,22 @@ class PipeReporter final : public Reporter {
   } catch (const std::exception& e) {
     answer = fail(Code::kInternal, std::string("unexpected: ") + e.what());
   }
-  if (answer) {
-    send(fd, kAnswer, *answer);
-  } else {
-    std::string payload;
-    put(payload, std::to_string(static_cast<int>(answer.error().code)));
-    put(payload, answer.error().what);
-    put(payload, answer.error().where);
-    put(payload, answer.error().fix);
-    send(fd, kError, payload);
-  }
+  send(fd, answer);
   // Who waits for the end need not wait until memory is given back.
   ::close(fd);
   // SimGrid's static destructors are not for us.
   ::_exit(0);
 }
 
-// In a child that waits: true when `before` has hung up or `orders` has a word, false when its parent is gone.
-bool may_begin(int before, int orders, pid_t parent) {
-  while (true) {
-    pollfd waited[] = {{orders, POLLIN, 0}, {before, 0, 0}};
-    if (::poll(waited, 2, -1) < 0) continue;  // a signal
-    char word = 0;
-    if (waited[0].revents != 0) return ::recv(orders, &word, 1, 0) == 1;
-    // Others may hold the parent's end of `orders` too.
-    if (waited[1].revents != 0) return ::getppid() == parent;
+bool read_all(int fd, char* data, size_t size) {
+  while (size > 0) {
+    const ssize_t n = ::read(fd, data, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    data += n;
+    size -= static_cast<size_t>(n);
   }
+  return true;
 }
 
 }  // namespace
@@ -198,11 +199,13 @@ void Child::end() noexcept {
   pid_ = -1;
 }
 
-Result<Child> Child::start(const Work& work) {
+template <typename Body>
+Result<Child> Child::start_with(const Body& body) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     return fail(Code::kIo, std::string("cannot make a pipe: ") + std::strerror(errno));
   }
+  const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) {
     ::close(ends[0]);
@@ -210,26 +213,32 @@ Result<Child> Child::start(const Work& work) {
     return fail(Code::kLimit, std::string("cannot start a process: ") + std::strerror(errno));
   }
   if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(0);
     ::close(ends[0]);
-    work_and_exit(ends[1], work);
+    body(ends[1]);
   }
   ::close(ends[1]);
   return Child(ends[0], pid);
 }
 
-Result<Child> Child::start_after(const Child& before, const Work& work) {
+Result<Child> Child::start(const Work& work) {
+  return start_with([&](int answers) { work_and_exit(answers, work); });
+}
+
+Result<Child> Child::start_foreman(const Piece& piece) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return fail(Code::kIo, std::string("cannot make a socket: ") + std::strerror(errno));
   }
-  const pid_t parent = ::getpid();
-  auto child = start([&](Reporter& reporter) -> Result<std::string> {
+  auto child = start_with([&](int answers) {
     ::close(ends[1]);
-    // Of the pipe that `before` writes to, this process too holds the end that is read.
-    if (!may_begin(before.descriptor_, ends[0], parent)) ::_exit(0);
-    ::close(ends[0]);
-    ::close(before.descriptor_);
-    return work(reporter);
+    SilentReporter silent;
+    size_t which = 0;
+    while (read_all(ends[0], reinterpret_cast<char*>(&which), sizeof which)) {
+      send(answers, in_child([&](Reporter&) { return piece(which); }, silent));
+    }
+    ::_exit(0);
   });
   ::close(ends[0]);
   if (!child) {
@@ -240,11 +249,8 @@ Result<Child> Child::start_after(const Child& before, const Work& work) {
   return child;
 }
 
-void Child::begin() {
-  // One that has begun, or died, does not listen any more.
-  if (orders_ < 0) return;
-  (void)::send(orders_, "b", 1, MSG_NOSIGNAL);
-  ::close(std::exchange(orders_, -1));
+bool Child::order(size_t piece) {
+  return ::send(orders_, &piece, sizeof piece, MSG_NOSIGNAL) == sizeof piece;
 }
 
 bool Child::read(Reporter& reporter) {
@@ -261,6 +267,13 @@ bool Child::read(Reporter& reporter) {
 
 void Child::kill() const {
   if (pid_ > 0) ::kill(pid_, SIGKILL);
+}
+
+bool Child::answered() const { return inbox_->answered; }
+
+Result<std::string> Child::take_answer() {
+  inbox_->answered = false;
+  return std::move(inbox_->answer);
 }
 
 Result<std::string> Child::answer() {

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,14 +17,18 @@ namespace rehearse::sim {
 
 using Work = std::function<Result<std::string>(Reporter&)>;
 
-// One child at work. Dropping it kills it.
+// One of many like pieces of work, by number.
+using Piece = std::function<Result<std::string>(size_t piece)>;
+
+// One child at work. Dropping it kills it; it does not outlive the thread that made it either.
 class Child {
  public:
   [[nodiscard]] static Result<Child> start(const Work& work);
-  // The same with a child that waits until `before` has answered or died, or until begin() is called: the core
-  // that becomes free goes on at once, whatever this process is busy with.
-  [[nodiscard]] static Result<Child> start_after(const Child& before, const Work& work);
-  void begin();
+  // A foreman: a child that does the pieces it is ordered to, each in a child of its own, and answers one after the
+  // other. What pieces share is forked from it and not from a process that is busy with answers of others.
+  [[nodiscard]] static Result<Child> start_foreman(const Piece& piece);
+  // The next piece, of one that has answered all before; false: it is dead.
+  [[nodiscard]] bool order(size_t piece);
   Child(Child&& other) noexcept;
   Child& operator=(Child&& other) noexcept;
   Child(const Child&) = delete;
@@ -36,6 +41,10 @@ class Child {
   // child has ended, see answer().
   [[nodiscard]] bool read(Reporter& reporter);
   void kill() const;
+  // An answer has come and was not taken.
+  [[nodiscard]] bool answered() const;
+  // What a foreman brought, once answered().
+  [[nodiscard]] Result<std::string> take_answer();
   // What it brought, once read() has said false. A child that died by a signal is an error that says
   // which.
   [[nodiscard]] Result<std::string> answer();
@@ -43,10 +52,13 @@ class Child {
  private:
   struct Inbox;
   Child(int descriptor, pid_t pid);
+  // `body` runs in the child, which writes to the descriptor given, and does not return.
+  template <typename Body>
+  [[nodiscard]] static Result<Child> start_with(const Body& body);
   void end() noexcept;
 
   int descriptor_ = -1;
-  int orders_ = -1;  // to one that waits
+  int orders_ = -1;  // to a foreman
   pid_t pid_ = -1;
   std::unique_ptr<Inbox> inbox_;
 };
