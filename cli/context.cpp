@@ -65,23 +65,28 @@ Overwrite Context::overwrite() const {
   return has("force") ? Overwrite::kReplace : Overwrite::kRefuse;
 }
 
-Result<void> Context::print(std::string_view text) {
+Result<void> Context::put(std::string_view text) {
   if (const auto file = output()) return write_file(*file, text, overwrite());
-  return print_stdout(text);
+  return put_stdout(text);
 }
 
-Result<void> Context::print_stdout(std::string_view text) {
+Result<void> Context::put_stdout(std::string_view text) {
   reporter_.clear();
   return write_stdout(text);
 }
 
-Result<void> Context::print_stdout(const nlohmann::ordered_json& document) {
-  return print_stdout(std::string_view(dump(document)));
+Result<void> Context::print(std::string_view text) { return put(without_controls(text)); }
+
+Result<void> Context::print_stdout(std::string_view text) {
+  return put_stdout(without_controls(text));
 }
 
-Result<void> Context::print(const nlohmann::ordered_json& document) {
-  return print(std::string_view(dump(document)));
+// JSON has its own way to write control characters.
+Result<void> Context::print_stdout(const nlohmann::ordered_json& document) {
+  return put_stdout(dump(document));
 }
+
+Result<void> Context::print(const nlohmann::ordered_json& document) { return put(dump(document)); }
 
 void Context::show(const Findings& findings) {
   if (quiet()) return;
@@ -91,7 +96,8 @@ void Context::show(const Findings& findings) {
     const std::string line =
         fmt::format("{}: {} ({}), first at {}{}{}", name_of(row.severity), row.id,
                     format_count(row.count), row.first, row.advice.empty() ? "" : ": ", row.advice);
-    fmt::print(stderr, "{}\n", fit(line, Terminal::of(2, Colour::kNever).width()));
+    fmt::print(stderr, "{}\n",
+               without_controls(fit(line, Terminal::of(2, Colour::kNever).width())));
   }
 }
 

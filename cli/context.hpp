@@ -59,7 +59,7 @@ class Context {
   // FILE of -o.
   [[nodiscard]] std::optional<std::string> output() const;
   [[nodiscard]] Overwrite overwrite() const;
-  // Puts text out: to -o when given, else to stdout.
+  // Puts text out: to -o when given, else to stdout; without_controls (cli/terminal.hpp).
   [[nodiscard]] Result<void> print(std::string_view text);
   // A JSON document, indented by 2. `schema` should be its first key.
   [[nodiscard]] Result<void> print(const nlohmann::ordered_json& document);
@@ -70,6 +70,9 @@ class Context {
   void show(const Findings& findings);
 
  private:
+  [[nodiscard]] Result<void> put(std::string_view bytes);
+  [[nodiscard]] Result<void> put_stdout(std::string_view bytes);
+
   const Verb& verb_;
   Arguments arguments_;
   Terminal terminal_;

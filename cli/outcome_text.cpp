@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "base/markup.hpp"
 #include "base/sparkline.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -17,6 +18,7 @@ namespace rehearse::cli {
 namespace {
 
 constexpr int kMostRows = 8;
+constexpr size_t kLongestName = 72;  // bytes
 
 std::string title(const Terminal& terminal, const char* text) {
   return "\n" + terminal.styled(Style::kBold, text) + "\n";
@@ -152,7 +154,8 @@ std::string critical_path(const pb::Outcome& outcome, const Terminal& terminal) 
   const auto add = [&](const auto& rows, int most) {
     for (int i = 0; i < std::min(most, rows.size()); ++i) {
       const pb::Blame& row = rows[i];
-      table.add({row.name(), fmt::format("{:.1f} %", 100 * row.share()),
+      // Names of templates go on for lines; run --json has them whole.
+      table.add({shortened(row.name(), kLongestName), fmt::format("{:.1f} %", 100 * row.share()),
                  row.has_saving_ns() ? format_duration(row.saving_ns()) : ""});
     }
   };

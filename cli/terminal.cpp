@@ -30,6 +30,20 @@ extern "C" void on_interrupt(int) {
 }
 extern "C" void on_alarm(int) { _exit(static_cast<int>(Code::kInterrupted)); }
 
+// Bytes of a sequence that colours at the beginning of `text`, as "\033[31m"; 0: there is none.
+size_t colouring(std::string_view text) {
+  if (!text.starts_with("\033[")) return 0;
+  const size_t end = text.find_first_not_of("0123456789;", 2);
+  return end != text.npos && text[end] == 'm' ? end + 1 : 0;
+}
+
+// Bytes of a control character at the beginning of `text`, those of Unicode among them.
+size_t control(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte(0) == 0xC2 && text.size() > 1 && byte(1) >= 0x80 && byte(1) < 0xA0) return 2;
+  return (byte(0) < 0x20 && text[0] != '\n' && text[0] != '\t') || byte(0) == 0x7F ? 1 : 0;
+}
+
 bool set(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr && *value != '\0';
@@ -122,7 +136,7 @@ void TerminalReporter::line(std::string_view what, uint64_t done, uint64_t total
 void TerminalReporter::note(std::string_view text) {
   if (talk_ == Talk::kQuiet || (talk_ == Talk::kNormal && !terminal_.is_terminal())) return;
   clear();
-  fmt::print(stderr, "{}\n", text);
+  fmt::print(stderr, "{}\n", without_controls(text));
 }
 
 bool TerminalReporter::interrupted() const { return interrupt_requested(); }
@@ -151,6 +165,23 @@ std::string progress_line(std::string_view what, uint64_t done, uint64_t total, 
   if (room < 8) return fmt::format("{} {}", head, tail);
   const int filled = static_cast<int>(share * room);
   return fmt::format("{} [{:#<{}}{: <{}}] {}", head, "", filled, "", room - filled, tail);
+}
+
+std::string without_controls(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const size_t coloured = colouring(text), controlled = control(text);
+    if (controlled > 0 && coloured == 0) {
+      out += ' ';
+      text.remove_prefix(controlled);
+      continue;
+    }
+    const size_t kept = std::max<size_t>(coloured, 1);
+    out += text.substr(0, kept);
+    text.remove_prefix(kept);
+  }
+  return out;
 }
 
 int display_width(std::string_view text) {

@@ -68,6 +68,10 @@ class TerminalReporter final : public Reporter {
 [[nodiscard]] std::string progress_line(std::string_view what, uint64_t done, uint64_t total,
                                         double seconds, int width);
 
+// Text as it may meet a terminal: names in traces and logs are other people's, so control characters (but ends of
+// lines and tabs) and sequences other than those of colour become spaces.
+[[nodiscard]] std::string without_controls(std::string_view text);
+
 // Columns that `text` takes on a terminal (code points).
 [[nodiscard]] int display_width(std::string_view text);
 

@@ -323,6 +323,23 @@ class Traces(unittest.TestCase):
         self.assertEqual((found["schema"], found["ranks"]), ("rehearse.inspect/1", 4))
         self.assertEqual(found["operations"], made["operations"])
 
+    def test_names_of_a_trace_cannot_steer_the_terminal(self):
+        name = "evil\x1b[2J\x1b]0;title\x07" + "<template>" * 40
+        event = {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": 110, "dur": 500,
+                 "args": {"correlation": 7, "stream": 7, "device": 0}}
+        job = {"deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}], "traceEvents": [event],
+               "distributedInfo": {"rank": 0, "world_size": 1}}
+        recorded, trace = Path(self.folder.name) / "evil.json", Path(self.folder.name) / "evil.rtrace"
+        recorded.write_text(json.dumps(job))
+        for words in (["import", recorded, "-o", trace], ["inspect", trace], ["run", trace]):
+            done = rehearse(*map(str, words))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotRegex(done.stdout + done.stderr, r"[\x00-\x08\x0b-\x1f\x7f]")
+        self.assertIn("evil", done.stdout)
+        self.assertLess(max(map(len, done.stdout.splitlines())), 250)  # names are cut, however long
+        told = json.loads(rehearse("run", str(trace), "--json").stdout)
+        self.assertEqual(told["critical_path"]["operations"][0]["name"], name)
+
     def test_options_of_synth_are_checked_and_leave_no_file(self):
         for words in (["--dp", "-1"], ["--dp", "1.5"], ["--bucket", "5m"], ["--bucket", "-1MiB"],
                       ["--zero", "4"], ["--dtype", "bf61"], ["--jitter", "2"], ["--gpu", "h10"]):

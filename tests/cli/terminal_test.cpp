@@ -26,4 +26,13 @@ TEST_CASE("a pipe has no width and no colour of its own", "[cli]") {
   CHECK(Terminal::of(-1, Colour::kAlways).styled(Style::kRed, "x") == "\033[31mx\033[0m");
 }
 
+TEST_CASE("nothing but colour, tabs and ends of lines reaches a terminal", "[cli]") {
+  CHECK(without_controls("a\tb\n\033[31mred\033[0m \033[1;32mok\033[0m") ==
+        "a\tb\n\033[31mred\033[0m \033[1;32mok\033[0m");
+  CHECK(without_controls("x\033]0;title\ay\033[2Jz\r\b\x7f\033") == "x ]0;title y [2Jz    ");
+  CHECK(without_controls("\033[") == " [");
+  CHECK(without_controls("\xc3\xa4\xc2\x9b[A\xc2") == "\xc3\xa4 [A\xc2");
+  CHECK(without_controls("").empty());
+}
+
 }  // namespace rehearse::terminal_test
