@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "faults/placeholders.hpp"
+#include "sim/scenario/transforms.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -356,7 +357,17 @@ Result<std::vector<pb::Patch>> patches_of(const FaultUse& use, const pb::Scenari
 
 Result<std::vector<pb::Fix>> fixes_of(const FaultUse& use, const pb::Scenario& document) {
   RH_TRY(const pb::FaultEdits edits, edits_of(use, document));
-  return std::vector<pb::Fix>(edits.fixes().begin(), edits.fixes().end());
+  std::vector<pb::Fix> fixes(edits.fixes().begin(), edits.fixes().end());
+  for (pb::Fix& fix : fixes) {
+    for (pb::Patch& patch : *fix.mutable_patch()) {
+      if (!patch.has_undo() || patch.undo().has_rank()) continue;
+      const auto* const undone = sim::find_transform(patch.undo().transform());
+      for (const pb::Patch& injected : edits.patch()) {
+        if (sim::transform_of(injected) == undone) *patch.mutable_undo()->add_like() = injected;
+      }
+    }
+  }
+  return fixes;
 }
 
 }  // namespace rehearse::faults

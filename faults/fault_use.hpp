@@ -46,7 +46,8 @@ struct FaultUse {
 // node, GPU or NIC.
 [[nodiscard]] Result<std::vector<pb::Patch>> patches_of(const FaultUse& use,
                                                         const pb::Scenario& document);
-// Its fixes for this scenario, in the catalogue's order.
+// Its fixes for this scenario, in the catalogue's order. An `undo` without a rank undoes what is like the fault's own
+// patches, not all that others did with the same transform.
 [[nodiscard]] Result<std::vector<pb::Fix>> fixes_of(const FaultUse& use,
                                                     const pb::Scenario& document);
 

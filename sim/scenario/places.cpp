@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/document.hpp"
@@ -126,6 +127,38 @@ bool renumber_transform(pb::Patch& patch, const Numbering& numbering) {
   return !on_ranks || ranks_left;
 }
 
+using Fields = std::vector<const FieldDescriptor*>;
+
+// Those that say what is done, without those that say to which ranks.
+Fields fields_but_ranks(const Message& transform) {
+  Fields set;
+  transform.GetReflection()->ListFields(transform, &set);
+  std::erase_if(set, [](const FieldDescriptor* field) {
+    return naming_of(*field) == pb::A_RANK || naming_of(*field) == pb::SOME_RANKS;
+  });
+  return set;
+}
+
+// All ranks it names, in order, in as few ranges as will do.
+std::vector<std::pair<uint64_t, uint64_t>> ranks_in(const Message& transform) {
+  std::vector<std::pair<uint64_t, uint64_t>> named, out;
+  for (const FieldDescriptor* field : naming_fields(transform)) {
+    if (naming_of(*field) == pb::A_NODE) continue;
+    for (const RankRange& range : ranges_in(transform, *field)) {
+      named.emplace_back(range.first, range.last);
+    }
+  }
+  std::ranges::sort(named);
+  for (const auto& [first, last] : named) {
+    if (out.empty() || first > out.back().second + 1) {
+      out.emplace_back(first, last);
+    } else {
+      out.back().second = std::max(out.back().second, last);
+    }
+  }
+  return out;
+}
+
 bool selects_all(std::string_view path) {
   return path.substr(std::min(path.size(), kNodes.size())).starts_with("[*]");
 }
@@ -145,6 +178,19 @@ std::optional<uint32_t> rank_of(const pb::Patch& patch) {
 
 bool names_rank(const pb::Patch& patch, uint32_t rank) {
   return names_place(patch, pb::A_RANK, rank);
+}
+
+bool alike(const pb::Patch& a, const pb::Patch& b) {
+  const FieldDescriptor* at = transform_field(a);
+  if (at == nullptr || at != transform_field(b)) return false;
+  const Message& one = a.GetReflection()->GetMessage(a, at);
+  const Message& other = b.GetReflection()->GetMessage(b, at);
+  const Fields fields = fields_but_ranks(one);
+  if (fields != fields_but_ranks(other) || ranks_in(one) != ranks_in(other)) return false;
+  return std::ranges::all_of(fields, [&](const FieldDescriptor* field) {
+    return naming_of(*field) != pb::A_NODE || one.GetReflection()->GetUInt32(one, field) ==
+                                                  other.GetReflection()->GetUInt32(other, field);
+  });
 }
 
 bool names_node(const pb::Patch& patch, uint32_t node) {

@@ -19,6 +19,9 @@ namespace rehearse::sim {
 [[nodiscard]] bool names_rank(const pb::Patch& patch, uint32_t rank);
 [[nodiscard]] bool names_node(const pb::Patch& patch, uint32_t node);
 
+// Do both do the same to the same ranks and nodes, in whatever strength: the same transform, with the same fields given?
+[[nodiscard]] bool alike(const pb::Patch& a, const pb::Patch& b);
+
 // The patch without a rank that its transform names; none: it was on no other.
 [[nodiscard]] std::optional<pb::Patch> without_rank(const pb::Patch& patch, uint32_t rank);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/scenario/undo.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,18 @@ std::vector<std::string> undoable() {
   return out;
 }
 
+bool is_meant(const pb::Patch& patch, const Transform& transform, const pb::Undo& what) {
+  if (transform_of(patch) != &transform) return false;
+  if (what.has_rank() && !names_rank(patch, what.rank())) return false;
+  return what.like().empty() ||
+         std::ranges::any_of(what.like(), [&](const pb::Patch& one) { return alike(patch, one); });
+}
+
 std::vector<pb::Patch> patches_left(const std::vector<pb::Patch>& patches,
                                     const Transform& transform, const pb::Undo& what) {
   std::vector<pb::Patch> out;
   for (const pb::Patch& patch : patches) {
-    if (transform_of(patch) != &transform || (what.has_rank() && !names_rank(patch, what.rank()))) {
+    if (!is_meant(patch, transform, what)) {
       out.push_back(patch);
     } else if (what.has_rank()) {
       if (auto left = without_rank(patch, what.rank())) out.push_back(std::move(*left));

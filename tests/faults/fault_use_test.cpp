@@ -5,6 +5,9 @@
 #include <string>
 
 #include "faults/placeholders.hpp"
+#include "sim/scenario/places.hpp"
+#include "sim/scenario/transforms.hpp"
+#include "sim/scenario/undo.hpp"
 #include "tests/faults/small_world.hpp"
 
 namespace rehearse::fault_use_test {
@@ -124,6 +127,51 @@ TEST_CASE("a rank's node and GPU and the rate of equal parts come from the scena
   REQUIRE(fixes);
   REQUIRE(world.apply(scenario, fixes->at(0).patch(0)));
   CHECK(scenario.document.platform().nodes(1).nics(2).bandwidth() == 25e9);
+}
+
+TEST_CASE("a fix undoes what its fault injects and nothing else", "[faults]") {
+  // A fault, how many of its transforms are there, and one that does another thing with the same transform.
+  struct Row {
+    const char* fault;
+    size_t transforms;
+    const char* other;
+  };
+  const Row rows[] = {{"F40:ranks=0-7", 1, "F60:rank=3"},
+                      {"F40:ranks=0-7", 1, "F40:ranks=8-15"},
+                      {"F43", 3, "F25:rank=5"},
+                      {"F44", 1, "F43"},
+                      {"F71:node=1", 1, "F71:node=0"},
+                      {"F71:node=1", 1, "F24:rank=9"},
+                      {"F76:node=0,other=1", 4, "F76:node=1,other=0"}};
+  for (const Row& row : rows) {
+    INFO(row.fault << " and " << row.other);
+    sim::Scenario scenario = testing::small_scenario();
+    const auto left_by_fix = [&](const char* injected) {
+      scenario.transforms.clear();
+      const auto patches = patches_of(*parse_fault(injected, catalogue()), scenario.document);
+      REQUIRE(patches);
+      for (const pb::Patch& patch : *patches) {
+        if (sim::transform_of(patch) != nullptr) scenario.transforms.push_back(patch);
+      }
+      const size_t before = scenario.transforms.size();
+      const auto fixes = fixes_of(*parse_fault(row.fault, catalogue()), scenario.document);
+      REQUIRE(fixes);
+      for (const pb::Patch& patch : fixes->at(0).patch()) {
+        if (patch.has_undo()) CHECK(sim::undo(scenario, patch.undo()));
+      }
+      return std::pair(before, scenario.transforms.size());
+    };
+    CHECK(left_by_fix(row.fault) == std::pair(row.transforms, size_t{0}));
+    const auto [before, after] = left_by_fix(row.other);
+    CHECK(before > 0);
+    CHECK(after == before);
+  }
+  const sim::Scenario scenario = testing::small_scenario();
+  const auto layout = fixes_of(*parse_fault("F41", catalogue()), scenario.document);
+  const auto bucket = patches_of(*parse_fault("F30", catalogue()), scenario.document);
+  REQUIRE((layout && bucket));
+  REQUIRE(layout->at(0).patch(0).undo().like_size() == 1);
+  CHECK_FALSE(sim::alike(layout->at(0).patch(0).undo().like(0), bucket->at(0)));
 }
 
 TEST_CASE("parameter errors say what would be right", "[faults]") {

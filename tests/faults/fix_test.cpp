@@ -67,6 +67,15 @@ TEST_CASE("the right fix at the wrong place does not restore", "[faults][fix]") 
   CHECK_FALSE(report.fixes(0).restores());
 }
 
+TEST_CASE("a balanced stage does not repair one slow rank of it", "[faults][fix]") {
+  const pb::FixReport report =
+      fixes_for({"F60:rank=3,factor=3"}, {"F40:ranks=0-7", "F60:rank=3,factor=3"});
+  REQUIRE(report.fixes_size() == 2);
+  CHECK(report.fixes(0).fault() == "F60");
+  CHECK(report.fixes(0).restores());
+  CHECK_FALSE(report.fixes(1).restores());
+}
+
 TEST_CASE("a hang is repaired by taking the program's slip back", "[faults][fix]") {
   const pb::FixReport report =
       fixes_for({"F21:rank=5,nth=3"}, {"F21:rank=4,nth=3", "F21:rank=5,nth=3"});

@@ -8,24 +8,12 @@
 #include <set>
 
 #include "base/document.hpp"
+#include "sim/scenario/undo.hpp"
 
 namespace rehearse::faults::testing {
 namespace {
 
 constexpr double kCompute = 100e6, kAllReduce = 20e6, kFullRate = 25e9;
-
-// By the name of the transform and, where one is given, the rank it acts on.
-bool is_undone(const pb::Patch& old, const pb::Undo& undo) {
-  const auto* transforms = pb::Patch::descriptor()->FindOneofByName("transform");
-  const auto* field = old.GetReflection()->GetOneofFieldDescriptor(old, transforms);
-  if (field == nullptr) return false;
-  std::string name = field->name();
-  std::replace(name.begin(), name.end(), '_', '-');
-  if (name != undo.transform() || !undo.has_rank()) return name == undo.transform();
-  const auto& how = old.GetReflection()->GetMessage(old, field);
-  const auto* rank = how.GetDescriptor()->FindFieldByName("rank");
-  return rank != nullptr && how.GetReflection()->GetUInt32(how, rank) == undo.rank();
-}
 
 Result<void> apply(sim::Scenario& scenario, const pb::Patch& patch) {
   const std::map<std::string, std::string> edits(patch.set().begin(), patch.set().end());
@@ -34,10 +22,8 @@ Result<void> apply(sim::Scenario& scenario, const pb::Patch& patch) {
       return tl::unexpected(done.error());
     }
   }
-  if (patch.has_undo()) {
-    std::erase_if(scenario.transforms,
-                  [&](const pb::Patch& old) { return is_undone(old, patch.undo()); });
-  } else if (patch.transform_case() != pb::Patch::TRANSFORM_NOT_SET) {
+  if (patch.has_undo()) return sim::undo(scenario, patch.undo());
+  if (patch.transform_case() != pb::Patch::TRANSFORM_NOT_SET) {
     scenario.transforms.push_back(patch);
   }
   return {};

@@ -194,6 +194,24 @@ TEST_CASE("undoing a transform on one of several ranks leaves the others as they
   CHECK(scenario.transforms.empty());
 }
 
+TEST_CASE("undoing what is like a patch leaves what is on other ranks or does another thing",
+          "[sim][scenario]") {
+  Scenario scenario = load("ddp-16");
+  patch(scenario, "slow-rank: {ranks: 8-15, slowdown: 2}");
+  patch(scenario, "undo: {transform: slow-rank, like: [{slow-rank: {rank: 8, slowdown: 2}}]}");
+  CHECK(scenario.transforms.size() == 1);
+  patch(scenario, "pause-rank: {rank: 3, step: 0, duration: 1ms}");
+  patch(scenario,
+        "undo: {transform: pause-rank, like: [{pause-rank: {every: 1, rank: 3, duration: 1ms}}]}");
+  CHECK(scenario.transforms.size() == 2);
+  // Strength and the way ranks are written do not matter.
+  patch(scenario,
+        "undo: {transform: slow-rank, like: [{slow-rank: {ranks: '12-15,8-11', slowdown: 3}}]}");
+  patch(scenario,
+        "undo: {transform: pause-rank, like: [{pause-rank: {rank: 3, step: 2, duration: 1s}}]}");
+  CHECK(scenario.transforms.empty());
+}
+
 TEST_CASE("patches are told as they can be typed again", "[sim][scenario]") {
   struct Row {
     const char* patch;
