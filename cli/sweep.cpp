@@ -326,6 +326,11 @@ Result<int> run_sweep(Context& context) {
   RH_TRY(Plan plan, read_plan(what));
   RH_TRY(Goal goal, Goal::of(plan.study, what));
   if (context.has("plan")) return exit_code(show_plan(context, plan));
+  for (const char* option : {"shard", "merge", "submit"}) {
+    if (!context.has("search") || !context.has(option)) continue;
+    return fail(Code::kUsage, fmt::format("--search and --{} exclude each other", option), "sweep",
+                "a search chooses each point by those before it, on one machine; leave one out");
+  }
   RH_TRY(const RunLimits limits, limits_of(context));
   faults::FaultCatalogue catalogue;
   if (injects_faults(plan)) {

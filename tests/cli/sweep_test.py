@@ -223,6 +223,12 @@ class Sweep(unittest.TestCase):
         for shard in ("3/3", "x", "1/0", "-1/2"):
             self.sweep("--shard", shard, "-o", str(self.at / "no"), code=2)
 
+    def test_a_search_has_no_shards(self):
+        for also in (["--shard", "0/2"], ["--merge"], ["--submit", "slurm"]):
+            done = self.sweep("--search", *also, "-o", str(self.at / "no"), code=2)
+            self.assertIn("exclude each other", done.stderr)
+            self.assertFalse((self.at / "no").exists())
+
 
 if __name__ == "__main__":
     unittest.main()
