@@ -95,6 +95,7 @@ void ScheduleDirector::act(Stage& stage, Nanos when) {
   for (size_t b = 0; b < schedule_.background.size(); ++b) {
     if (schedule_.background[b].from == when) renew(stage, b);
   }
+  resume(stage);
 }
 
 void ScheduleDirector::change(Stage& stage, LinkId link, BytesPerSec capacity) {
@@ -135,6 +136,7 @@ void ScheduleDirector::try_again(Stage& stage, LinkId link) {
     if (each.since < now) ended_.push_back({id, each.since, now});
     at = dead_.erase(at);
   }
+  resume(stage);
 }
 
 std::vector<Outage> ScheduleDirector::outages() const {
@@ -144,6 +146,14 @@ std::vector<Outage> ScheduleDirector::outages() const {
     return a.from != b.from ? a.from < b.from : a.link < b.link;
   });
   return out;
+}
+
+void ScheduleDirector::resume(Stage& stage) {
+  for (size_t b = 0; b < looks_.size(); ++b) {
+    if (looks_[b] < kLooks) continue;
+    looks_[b] = 0;
+    renew(stage, b);
+  }
 }
 
 void ScheduleDirector::renew(Stage& stage, size_t background) {

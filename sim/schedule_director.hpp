@@ -27,6 +27,8 @@ class ScheduleDirector final : public Director {
  private:
   void act(Stage& stage, Nanos when);
   void renew(Stage& stage, size_t background);
+  // Something changed and the job may go on: traffic that ended with it comes back.
+  void resume(Stage& stage);
   void change(Stage& stage, LinkId link, BytesPerSec capacity);
   // The link is back, or a try of the transport is due: let it carry, or wait for the next try.
   void try_again(Stage& stage, LinkId link);

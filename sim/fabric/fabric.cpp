@@ -185,6 +185,16 @@ void Fabric::halt(uint64_t mask, uint64_t bits) {
   }
 }
 
+bool Fabric::moves_other_than(uint64_t mask, uint64_t bits) const {
+  return std::any_of(flows_.begin(), flows_.end(), [&](const Flow& flow) {
+    if (flow.state != Flow::State::kFree && flow.state != Flow::State::kShares) return false;
+    if ((flow.tag & mask) == bits) return false;
+    const std::vector<LinkWeight>& uses = folded_[flow.route].constraints;
+    return std::all_of(uses.begin(), uses.end(),
+                       [&](const LinkWeight& use) { return constraint_capacity_[use.link] > 0; });
+  });
+}
+
 void Fabric::find_demand(const std::vector<Constraint>& constraints) {
   std::vector<BytesPerSec> capacity;
   capacity.reserve(constraints.size());

@@ -109,7 +109,8 @@ class Fabric {
 
   // Flows in flight. After run(): those that will never end because a link on their way is down.
   [[nodiscard]] uint64_t in_flight() const { return in_flight_; }
-  [[nodiscard]] uint64_t stalled() const { return in_flight_; }
+  // Whether a flow in flight whose tag does not have these bits can move: not halted, no link of its route down.
+  [[nodiscard]] bool moves_other_than(uint64_t mask, uint64_t bits) const;
   // Flows in flight as they are at on_pause(), in order of their numbers. Bytes and rate are per unit of weight.
   struct InFlight {
     uint64_t tag = 0;

@@ -30,8 +30,7 @@ class Stage {
   // Since when the first of the job's calls that cross the link has been moving data, or tried to;
   // -1: none does.
   [[nodiscard]] virtual Nanos crossing_since(LinkId link) const = 0;
-  // No lane can go on by itself and no flow of the job is in flight: only directors' timers are
-  // left.
+  // No lane can go on by itself and no flow of the job can move: only directors' timers are left.
   [[nodiscard]] virtual bool idle() const = 0;
 };
 

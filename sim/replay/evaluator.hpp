@@ -120,7 +120,6 @@ class Evaluator final : public FabricListener, public Stage {
   Nanos furthest_ = 0;  // the latest end of a call
   uint64_t settled_ = 0;
   uint64_t events_ = 0;
-  uint64_t foreign_flows_ = 0;
   size_t ranks_ended_ = 0;
   size_t looks_ = 0;  // of the watch, taken
   bool ended_by_watch_ = false;

@@ -51,7 +51,6 @@ void Evaluator::flow_ended(uint64_t tag) {
       if (transfers_.flow_ended(tag)) end_transfer(tag);
       return;
     case Tag::kDirector:
-      --foreign_flows_;
       return options_.director->on_flow_end(*this, tag & ~kTagKind);
     default:
       return;

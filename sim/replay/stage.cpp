@@ -14,7 +14,6 @@ bool Evaluator::set_capacity(LinkId link, BytesPerSec capacity) {
 }
 
 void Evaluator::start_flow(RouteId route, double bytes, uint64_t tag) {
-  ++foreign_flows_;
   fabric_.start(route, bytes, tag_of(Tag::kDirector, 0, 0) | tag);
 }
 
@@ -42,7 +41,7 @@ Nanos Evaluator::crossing_since(LinkId link) const {
 }
 
 bool Evaluator::idle() const {
-  return fabric_.in_flight() <= foreign_flows_ &&
+  return !fabric_.moves_other_than(kTagKind, tag_of(Tag::kDirector, 0, 0)) &&
          std::all_of(states_.begin(), states_.end(),
                      [&](const RankState& state) { return state.wake <= now(); });
 }

@@ -156,7 +156,7 @@ TEST_CASE("a flow over a link that is down never ends and is counted", "[sim][fa
   Script script(*fabric, {{0, 0, 1e6}});
   REQUIRE(fabric->run(script));
   CHECK(script.ends[0] == -1);
-  CHECK(fabric->stalled() == 1);
+  CHECK(fabric->in_flight() == 1);
 }
 
 TEST_CASE("bytes on a link are what its routes put there", "[sim][fabric]") {
@@ -298,7 +298,7 @@ TEST_CASE("flows that are halted never end and leave their share to others", "[s
   REQUIRE(fabric->run(script));
   CHECK(script.ends[0] == -1);
   CHECK(script.ends[1] == 1'500'000);
-  CHECK(fabric->stalled() == 1);
+  CHECK(fabric->in_flight() == 1);
 }
 
 TEST_CASE("folding holds while capacities change at random times", "[sim][fabric]") {
@@ -409,7 +409,7 @@ TEST_CASE("halted flows alone on their links never end and leave their share", "
         fabric->timer(500'000, 9);  // all have moved half
         if (auto run = fabric->run(script); !run) return tl::unexpected(run.error());
         return std::to_string(script.ends[0]) + " " + std::to_string(script.ends[1]) + " " +
-               std::to_string(script.ends[2]) + " " + std::to_string(fabric->stalled());
+               std::to_string(script.ends[2]) + " " + std::to_string(fabric->in_flight());
       },
       silent);
   REQUIRE(played);

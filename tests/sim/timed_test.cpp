@@ -21,21 +21,21 @@ namespace {
 constexpr Nanos kUs = 1000;
 constexpr Nanos kSecond = 1'000'000'000;
 
-// Two ranks, a kernel of 100 us each, then an all-reduce of 1 ms over one link of 1 GB/s.
+// Two ranks, a kernel of 100 us each, then an all-reduce of 1 ms over two links of 1 GB/s.
 Nanos end_of(const Schedule& schedule) {
   SmallTrace small(2);
   for (uint32_t r : {0u, 1u}) small.kernel(r, 100 * kUs);
   small.all_reduce({0, 1}, 1'000'000);
   auto program = traces::build_program(small.trace());
   REQUIRE(program);
-  const std::vector<BytesPerSec> capacity = {1e9};
+  const std::vector<BytesPerSec> capacity = {1e9, 1e9};
   const auto fabric = make_reference_fabric(capacity);
   ScheduleDirector director(schedule, *program);
   ReplayOptions options;
   options.traffic = [](const traces::Call& call, uint32_t) -> Result<CallTraffic> {
     CallTraffic traffic;
     traffic.latency = 10 * kUs;
-    traffic.flows = {{{{0, 1}}, static_cast<double>(call.bytes_in)}};
+    traffic.flows = {{{{0, 1}, {1, 1}}, static_cast<double>(call.bytes_in)}};
     traffic.algorithm = "TEST";
     return traffic;
   };
@@ -290,6 +290,28 @@ TEST_CASE("background traffic slows a job and does not hide its hang", "[sim][ti
   const pb::Outcome hang = run_job16({traffic, "skip-collective: {rank: 3, nth: 4}"});
   CHECK(hang.verdict() == pb::HANG);
   CHECK(blamed(hang) == std::vector<uint32_t>{3});
+}
+
+TEST_CASE("background traffic ends with a job whose bytes stand still for ever", "[sim][timed]") {
+  Schedule stopped;
+  stopped.background = {{{0}, 1e8}};
+  stopped.stopped = {{1, 600 * kUs}};  // in the middle of the all-reduce
+  CHECK(end_of(stopped) == -1);
+  Schedule dead;
+  dead.background = {{{0}, 1e8}};
+  dead.capacities = {{600 * kUs, 0, 0}};
+  CHECK(end_of(dead) == -1);
+  dead.background = {{{1}, 1e8}};
+  CHECK(end_of(dead) == -1);
+}
+
+TEST_CASE("background traffic is there again when a dead link is back", "[sim][timed]") {
+  Schedule traffic;
+  traffic.background = {{{1}, 1e9}};
+  const Nanos busy = end_of(traffic);
+  CHECK(busy > end_of({}) + 900 * kUs);
+  traffic.capacities = {{600 * kUs, 0, 0}, {600 * kUs + kSecond, 0, 1e9}};
+  CHECK(end_of(traffic) == busy + kSecond);
 }
 
 TEST_CASE("checkpoints of all ranks share the storage", "[sim][timed]") {
