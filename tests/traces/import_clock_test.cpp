@@ -116,6 +116,18 @@ TEST_CASE("ranks that never meet directly are aligned through others", "[import]
   CHECK(findings.count("clock-not-connected") == 0);
 }
 
+TEST_CASE("the only collective of a host is not kept for checking", "[import][clock]") {
+  World w = make_world(
+      3, 3, {{"a", "", {0, 1}, ""}, {"a", "", {0, 1}, ""}, {"all", "", {0, 1, 2}, ""}}, 50, 0);
+  Findings findings;
+  const ClockFit fit = align_clocks(w.trace, findings);
+  CHECK(fit.aligned);
+  CHECK(findings.count("clock-not-connected") == 0);
+  CHECK(spread_of(w.trace) < 1'000'000);
+  CHECK(std::abs(fit.offset[2]) > 0);
+  CHECK(fit.residual > 0);  // of what there is
+}
+
 TEST_CASE("ranks without a common collective stay as recorded and are told", "[import][clock]") {
   World w = make_world(4, 100, {{"a", "", {0, 1}, ""}, {"b", "", {2, 3}, ""}}, 50, 20);
   const Nanos before = w.trace.ranks[2].ops.start[0];

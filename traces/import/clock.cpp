@@ -7,6 +7,7 @@
 #include <cmath>
 #include <deque>
 #include <map>
+#include <numeric>
 
 #include "base/units.hpp"
 
@@ -118,7 +119,7 @@ class Alignment {
   [[nodiscard]] const std::vector<bool>& reached() const { return reached_; }
   [[nodiscard]] const std::vector<Line>& lines() const { return lines_; }
 
-  // 95th percentile of the distance of ends to the middle of their meeting.
+  // 95th percentile of the distance of ends to the middle of their meeting; of all where none is held out.
   [[nodiscard]] Nanos residual(bool held_out_only) const {
     std::vector<Nanos> away;
     for (const Meeting& m : meetings_) {
@@ -127,7 +128,7 @@ class Alignment {
       const double centre = median(ends);
       for (const double end : ends) away.push_back(static_cast<Nanos>(std::abs(end - centre)));
     }
-    if (away.empty()) return 0;
+    if (away.empty()) return held_out_only ? residual(false) : 0;
     std::sort(away.begin(), away.end());
     return away[std::min(away.size() - 1, away.size() * 95 / 100)];
   }
@@ -198,10 +199,29 @@ class Alignment {
     });
   }
 
+  // One in a few, but none that clocks need to be connected.
   void hold_out() {
     const size_t every = meetings_.size() >= 8 ? 4 : 3;
     if (meetings_.size() < 3) return;
-    for (size_t i = every - 1; i < meetings_.size(); i += every) meetings_[i].held_out = true;
+    std::vector<uint32_t> group(clocks_);  // of clocks that the others connect
+    std::iota(group.begin(), group.end(), 0u);
+    const auto connect = [&](const Meeting& m) {
+      bool needed = false;
+      for (const auto& [clock, end] : m.ends) {
+        const uint32_t joined = group[clock], to = group[m.ends.front().first];
+        if (joined == to) continue;
+        needed = true;
+        std::replace(group.begin(), group.end(), joined, to);
+      }
+      return needed;
+    };
+    const auto chosen = [&](size_t i) { return (i + 1) % every == 0; };
+    for (size_t i = 0; i < meetings_.size(); ++i) {
+      if (!chosen(i)) connect(meetings_[i]);
+    }
+    for (size_t i = every - 1; i < meetings_.size(); i += every) {
+      meetings_[i].held_out = !connect(meetings_[i]);
+    }
   }
 
   [[nodiscard]] std::vector<double> aligned(const Meeting& m) const {
@@ -333,7 +353,7 @@ ClockFit align_clocks(Trace& trace, Findings& findings) {
   fit.residual_before = fit.residual = alignment.residual(false);
   if (alignment.disagreement() > kAgree) {
     alignment.fit();
-    fit.residual = alignment.residual(fit.collectives >= 3);
+    fit.residual = alignment.residual(true);
     fit.aligned = true;
     for (size_t r = 0; r < trace.ranks.size(); ++r) {
       const uint32_t clock = alignment.clock_of(r);

@@ -4,7 +4,7 @@
 // however uneven the work was. Per clock (a host, or a rank whose host is not known) an offset and,
 // when the ends show one, a drift. Fitted pair by pair along a spanning tree of shared collectives
 // with medians, then refined against the common ends, and checked on collectives that the fit has
-// not seen.
+// not seen, where it can do without.
 #pragma once
 
 #include <vector>
