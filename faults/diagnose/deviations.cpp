@@ -11,7 +11,7 @@
 namespace rehearse::faults {
 namespace {
 
-// A call as its group sees it: which, and elements of the first input.
+// A call as its group sees it: which, and elements of its inputs.
 using RecordedCall = std::pair<std::string, int64_t>;
 
 struct Recorded {
@@ -35,9 +35,8 @@ RecordedGroups recorded_groups(const pb::Outcome& run) {
     for (const pb::FlightEntry& entry : recorder.entries()) {
       const auto group = own.find(entry.group_name());
       if (group == own.end() || entry.p2p()) continue;
-      const bool sized = entry.inputs_size() > 0 && entry.inputs(0).sizes_size() > 0;
       group->second.calls[entry.collective_seq()] = {
-          {entry.collective(), sized ? entry.inputs(0).sizes(0) : 0}, entry.record_id()};
+          {entry.collective(), elements_of(entry.inputs())}, entry.record_id()};
       if (is_pending(entry)) {
         group->second.pending[entry.collective_seq()] =
             entry.state() == "started" || entry.has_started_ns();

@@ -163,12 +163,8 @@ class Dumps {
     wait.set_operation(entry.collective());
     wait.set_sequence(entry.p2p() ? entry.p2p_seq() : entry.collective_seq());
     wait.set_since_ns(entry.started_ns());
-    if (entry.inputs_size() > 0 && entry.inputs(0).sizes_size() > 0) {
-      wait.set_elements_in(entry.inputs(0).sizes(0));
-    }
-    if (entry.outputs_size() > 0 && entry.outputs(0).sizes_size() > 0) {
-      wait.set_elements_out(entry.outputs(0).sizes(0));
-    }
+    wait.set_elements_in(elements_of(entry.inputs()));
+    wait.set_elements_out(elements_of(entry.outputs()));
     if (entry.p2p()) {
       const auto peer = peer_of(recorder, entry);
       const auto& opposite = entry.collective() == "send" ? receiving_ : sending_;
@@ -189,10 +185,9 @@ class Dumps {
 
   [[nodiscard]] bool gave_up(uint32_t rank, const pb::FlightEntry& entry) const {
     const auto call = given_up_.find(rank);
-    const bool sized = entry.inputs_size() > 0 && entry.inputs(0).sizes_size() > 0;
     return call != given_up_.end() &&
            call->second == GivenUp{entry.collective_seq(), op_type_of(entry.collective()),
-                                   sized ? entry.inputs(0).sizes(0) : 0};
+                                   elements_of(entry.inputs())};
   }
 
   std::map<uint32_t, GivenUp> given_up_;  // by rank

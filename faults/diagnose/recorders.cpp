@@ -17,13 +17,13 @@ namespace rehearse::faults {
 namespace {
 
 // Which, and how many elements.
-using SizedCall = std::pair<std::string, double>;
+using SizedCall = std::pair<std::string, int64_t>;
 
 // What one rank has of one group.
 struct Member {
   std::map<int64_t, SizedCall> calls;  // by sequence, all that were recorded
   int64_t enqueued = -1;               // last call
-  std::map<int64_t, double> pending;   // sequence: elements of the inputs
+  std::map<int64_t, int64_t> pending;  // sequence: elements of the inputs
   std::map<int64_t, std::string> names;
   std::set<int64_t> started;
 };
@@ -35,17 +35,6 @@ struct Group {
 };
 
 using GroupKey = std::tuple<std::string, std::string, std::vector<uint32_t>>;
-
-// A double: sizes in a dump are whatever somebody wrote there.
-double elements_of(const pb::FlightEntry& entry) {
-  double sum = 0;
-  for (const pb::FlightTensor& tensor : entry.inputs()) {
-    double product = 1;
-    for (const int64_t size : tensor.sizes()) product *= static_cast<double>(size);
-    sum += product;
-  }
-  return sum;
-}
 
 std::map<GroupKey, Group> groups_of(std::span<const pb::FlightRecorder> recorders) {
   std::map<GroupKey, Group> out;
@@ -68,9 +57,9 @@ std::map<GroupKey, Group> groups_of(std::span<const pb::FlightRecorder> recorder
       if (found == by_name.end() || entry.p2p() || entry.collective_seq() < 0) continue;
       Member& member = *found->second;
       member.enqueued = std::max(member.enqueued, entry.collective_seq());
-      member.calls[entry.collective_seq()] = {entry.collective(), elements_of(entry)};
+      member.calls[entry.collective_seq()] = {entry.collective(), elements_of(entry.inputs())};
       if (!is_pending(entry)) continue;
-      member.pending[entry.collective_seq()] = elements_of(entry);
+      member.pending[entry.collective_seq()] = elements_of(entry.inputs());
       member.names[entry.collective_seq()] = entry.collective();
       if (entry.state() == "started") member.started.insert(entry.collective_seq());
     }
@@ -204,7 +193,7 @@ void vote_on_entry(const Group& group, Votes& votes) {
               fmt::format("has {} queued, but it never ran there; {} ranks wait in it", what,
                           pending.size() - idle.size()));
   }
-  std::map<double, std::vector<uint32_t>> sizes;
+  std::map<int64_t, std::vector<uint32_t>> sizes;
   for (const uint32_t rank : pending)
     sizes[group.members.at(rank).pending.begin()->second].push_back(rank);
   const std::string& kind = group.members.at(pending.front()).names.begin()->second;

@@ -68,6 +68,17 @@ TEST_CASE("a call more and a call of another size are told apart", "[faults][dev
   CHECK(resized.others == 1);
 }
 
+TEST_CASE("all dimensions of all inputs are the size of a recorded call", "[faults][deviations]") {
+  pb::Outcome run = recorded({10, 20, 30}, {10, 20, 30});
+  pb::FlightEntry& second = *run.mutable_flight_records(2)->mutable_entries(1);
+  second.mutable_inputs(0)->add_sizes(4);
+  CHECK(of_rank(2, run).others == 1);
+  CHECK(of_rank(2, run).size == Approx(std::log(4)));
+  second.mutable_inputs(0)->mutable_sizes()->RemoveLast();
+  second.add_inputs()->add_sizes(60);
+  CHECK(of_rank(2, run).size == Approx(std::log(4)));
+}
+
 TEST_CASE("ranks that record the same do not deviate, and without dumps nobody does",
           "[faults][deviations]") {
   CHECK_FALSE(most_deviating(recorded({10, 20}, {10, 20})));

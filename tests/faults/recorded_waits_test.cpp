@@ -166,6 +166,14 @@ TEST_CASE("nobody waits for a rank without a dump whose watchdog gave up the sam
   const auto waits = recorded_waits(run);
   REQUIRE(waits.size() == 2);
   CHECK(wanted(waits[0]) == std::set<uint32_t>{2});
+  // The watchdog counts elements, a dump has the dimensions.
+  for (pb::FlightRecorder& recorder : *run.mutable_flight_records()) {
+    pb::FlightTensor& input = *recorder.mutable_entries(0)->mutable_inputs(0);
+    input.clear_sizes();
+    for (const int64_t size : {4, 16}) input.add_sizes(size);
+  }
+  CHECK(recorded_waits(run)[0].elements_in() == 64);
+  CHECK(wanted(recorded_waits(run)[0]) == std::set<uint32_t>{2});
   // Another call of the same number, of another group: it was not in this one.
   timer.set_text(
       "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, "
