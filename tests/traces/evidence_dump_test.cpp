@@ -186,6 +186,26 @@ TEST_CASE("a flight recorder dump as JSON is read", "[evidence][flight-recorder]
   CHECK(r.entries(0).frames(0) == "step train.py:12");
 }
 
+TEST_CASE("numbers of calls that no job comes to are taken as not told",
+          "[evidence][flight-recorder]") {
+  std::string dump = samples::kRecorder;
+  const auto say = [&](const std::string& key, const std::string& now) {
+    const size_t at = dump.find(key) + key.size() + 2;
+    dump.replace(at, dump.find_first_of(",}", at) - at, now);
+  };
+  say("last_enqueued_collective", "9223372036854775807");
+  say("\"collective_seq_id", "-9223372036854775808");
+  say("record_id", "-9223372036854775807");
+  const auto read = must_read(dump, "rank03.json");
+  const pb::FlightRecorder& r = read.evidence[0].flight_recorder();
+  CHECK(r.groups(0).last_enqueued() == -2);
+  CHECK(r.groups(0).last_completed() == 6);
+  REQUIRE(r.entries_size() == 1);
+  CHECK(r.entries(0).collective_seq() == -1);
+  CHECK(r.entries(0).record_id() == -1);
+  CHECK(read.findings.count("flight-recorder-number-unused") == 3);
+}
+
 TEST_CASE("a flight recorder dump as pickle is read as plain data", "[evidence][flight-recorder]") {
   const auto read = must_read(dump_with(text("nccl:send 0->3")), "_dump_12");
   const pb::FlightRecorder& r = read.evidence[0].flight_recorder();

@@ -22,6 +22,7 @@ constexpr size_t kMaxRanks = size_t{1} << 20;
 constexpr size_t kMaxTensors = 4096;
 constexpr size_t kMaxFrames = 64;
 constexpr size_t kMaxText = 1024;
+constexpr int64_t kMostCalls = int64_t{1} << 53;
 // Below the largest record of a .rtrace.
 constexpr size_t kMostEvidenceBytes = size_t{24} << 20;
 
@@ -79,6 +80,14 @@ class Converter {
       const auto number = scan.integer();
       if (number && scan.at_end()) return number;
     }
+    return std::nullopt;
+  }
+  // The number of a call or a record: nothing where no job comes to it. Readers may take the difference of two.
+  std::optional<int64_t> ordinal(const Value* value) {
+    const auto number = integer(value);
+    if (!number || (*number >= -2 && *number <= kMostCalls)) return number;
+    odd("flight-recorder-number-unused", std::to_string(*number),
+        "no call of a job has such a number; it is taken as not told");
     return std::nullopt;
   }
   const Value* field(const Value& dict, std::string_view key) const {
@@ -167,9 +176,9 @@ void Converter::add_status(const Value& status) {
       out_.add_groups()->set_id(id);
     }
     pb::FlightGroup& group = *out_.mutable_groups(known->second);
-    group.set_last_enqueued(integer(field(facts, "last_enqueued_collective")).value_or(-2));
-    group.set_last_started(integer(field(facts, "last_started_collective")).value_or(-2));
-    group.set_last_completed(integer(field(facts, "last_completed_collective")).value_or(-2));
+    group.set_last_enqueued(ordinal(field(facts, "last_enqueued_collective")).value_or(-2));
+    group.set_last_started(ordinal(field(facts, "last_started_collective")).value_or(-2));
+    group.set_last_completed(ordinal(field(facts, "last_completed_collective")).value_or(-2));
   }
 }
 
@@ -210,9 +219,12 @@ bool Converter::add_entry(const Value& in, pb::FlightEntry& out) {
   const auto number = [&](std::string_view key, int64_t otherwise) {
     return integer(field(in, key)).value_or(otherwise);
   };
+  const auto ordinal = [&](std::string_view key, int64_t otherwise) {
+    return this->ordinal(field(in, key)).value_or(otherwise);
+  };
   out.set_profiling_name(text(field(in, "profiling_name")));
   if (out.profiling_name().empty() && field(in, "record_id") == nullptr) return false;
-  out.set_record_id(number("record_id", -1));
+  out.set_record_id(ordinal("record_id", -1));
   out.set_group_id(text(field(in, "pg_id")));
   if (const Value* group = field(in, "process_group");
       group != nullptr && group->items.size() >= 2) {
@@ -223,9 +235,9 @@ bool Converter::add_entry(const Value& in, pb::FlightEntry& out) {
     out.set_group_name(out_.groups(known->second).name());
     out.set_group_description(out_.groups(known->second).description());
   }
-  out.set_collective_seq(number("collective_seq_id", number("seq_id", -1)));
-  out.set_p2p_seq(number("p2p_seq_id", -1));
-  out.set_op_id(number("op_id", -1));
+  out.set_collective_seq(ordinal("collective_seq_id", ordinal("seq_id", -1)));
+  out.set_p2p_seq(ordinal("p2p_seq_id", -1));
+  out.set_op_id(ordinal("op_id", -1));
   const std::string& name = out.profiling_name();
   const size_t colon = name.find(':') == std::string::npos ? 0 : name.find(':') + 1;
   out.set_collective(
