@@ -438,6 +438,7 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
     say_who_is_alike(all, request.classes, clues, diagnosis);
     say_where_else(all, request, clues, laboratory, diagnosis);
   }
+  if (laboratory.interrupted()) return tl::unexpected(*laboratory.interrupted());
   diagnosis.set_simulations(laboratory.simulations() + runs);
   return diagnosis;
 }

@@ -59,6 +59,7 @@ Result<Trial> Laboratory::simulate(std::span<const FaultUse> uses, const FaultUs
     again.use = use;
     return again;
   }
+  if (interrupted_) return tl::unexpected(*interrupted_);
   if (exhausted()) return fail(Code::kLimit, "no simulation left");
   ++simulations_;
   sim::Scenario scenario = healthy_;
@@ -69,7 +70,9 @@ Result<Trial> Laboratory::simulate(std::span<const FaultUse> uses, const FaultUs
         return tl::unexpected(applied.error());
     }
   }
-  RH_TRY(pb::Outcome outcome, world_.simulate(scenario));
+  auto simulated = world_.simulate(scenario);
+  if (!simulated && simulated.error().code == Code::kInterrupted) interrupted_ = simulated.error();
+  RH_TRY(pb::Outcome outcome, std::move(simulated));
   // Through the same eye: what nobody recorded of the evidence is not looked at here either.
   *outcome.mutable_not_recorded() = evidence_.outcome.not_recorded();
   *outcome.mutable_not_heard() = evidence_.outcome.not_heard();

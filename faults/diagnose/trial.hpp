@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 
 #include "faults/diagnose/candidates.hpp"
@@ -56,6 +57,8 @@ class Laboratory {
   [[nodiscard]] Trial roughly_fitted(const Trial& start);
 
   [[nodiscard]] uint32_t simulations() const { return simulations_; }
+  // The user asked to stop: no simulation was made since, and what was found is not whole.
+  [[nodiscard]] const std::optional<Error>& interrupted() const { return interrupted_; }
   [[nodiscard]] bool exhausted() const { return simulations_ >= limit_; }
   // So many simulations more than were made so far.
   void allow(uint32_t more) { limit_ = simulations_ + more; }
@@ -72,6 +75,7 @@ class Laboratory {
   const World& world_;
   uint32_t limit_;
   uint32_t simulations_ = 0;
+  std::optional<Error> interrupted_;
   std::map<std::string, Trial> done_;
 };
 

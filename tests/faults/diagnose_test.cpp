@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <climits>
 #include <string>
 
 #include "faults/diagnose/likeness.hpp"
@@ -131,6 +132,36 @@ TEST_CASE("a simulator that refuses makes a cause unsimulated, not an error",
   REQUIRE(diagnosis->causes_size() > 0);
   CHECK_FALSE(diagnosis->causes(0).simulated());
   CHECK(diagnosis->causes(0).against(0).find("no engine") != std::string::npos);
+}
+
+TEST_CASE("an interrupted diagnosis is none, whenever it is stopped", "[faults][diagnose]") {
+  const Broken broken("F60:rank=11,factor=3.2");
+  int runs = 0, last = INT_MAX;
+  World world = testing::small_world(&runs);
+  world.simulate = [simulate = world.simulate, &runs,
+                    &last](const sim::Scenario& scenario) -> Result<pb::Outcome> {
+    if (runs >= last) return fail(Code::kInterrupted, "stopped");
+    return simulate(scenario);
+  };
+  const auto diagnosed = [&] {
+    runs = 0;
+    return diagnose({.evidence = broken.evidence,
+                     .healthy = broken.healthy,
+                     .configured = &broken.scenario.document.launch(),
+                     .baseline = &broken.baseline,
+                     .max_simulations_of_two = 100},
+                    catalogue(), world);
+  };
+  REQUIRE(diagnosed());
+  const int all = runs;
+  CHECK(all > 20);
+  for (last = 0; last < all; ++last) {
+    INFO(last);
+    const auto stopped = diagnosed();
+    REQUIRE_FALSE(stopped);
+    CHECK(stopped.error().code == Code::kInterrupted);
+    CHECK(runs == last);
+  }
 }
 
 TEST_CASE("likeness is one for the same run and falls with every difference",
