@@ -379,6 +379,9 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
     return tl::unexpected(outcome.error());
   } else {
     simulated = evidence;  // nothing to compare with: rules alone decide
+    diagnosis.mutable_symptom()->add_reasons(
+        "nothing to compare with, the healthy job could not be simulated: " +
+        outcome.error().message());
   }
   const pb::Outcome healthy = request.baseline ? observable(*request.baseline) : simulated;
   const Changes changes = changes_of(evidence, healthy);

@@ -129,6 +129,9 @@ TEST_CASE("a simulator that refuses makes a cause unsimulated, not an error",
   const auto diagnosis =
       diagnose({.evidence = broken.evidence, .healthy = broken.healthy}, catalogue(), world);
   REQUIRE(diagnosis);
+  REQUIRE(diagnosis->symptom().reasons_size() > 0);
+  CHECK(diagnosis->symptom().reasons().rbegin()->find("could not be simulated: no engine") !=
+        std::string::npos);
   REQUIRE(diagnosis->causes_size() > 0);
   CHECK_FALSE(diagnosis->causes(0).simulated());
   CHECK(diagnosis->causes(0).against(0).find("no engine") != std::string::npos);
