@@ -140,7 +140,8 @@ Answer Api::import(const Request& request, const Words&) {
   pb::JobRequest job;
   job.set_kind(pb::JobRequest::IMPORT);
   Words uploads;
-  if (request.header("content-type").starts_with("application/json")) {
+  const bool listed = request.header("content-type").starts_with("application/json");
+  if (listed) {
     const auto body = text_of(request, kMaxBody);
     if (!body) return error_answer(body.error());
     const Json json = Json::parse(*body, nullptr, false);
@@ -150,7 +151,12 @@ Answer Api::import(const Request& request, const Words&) {
                            "as {\"uploads\": [\"...\"], \"name\": \"mine\"}"});
     }
     for (const Json& id : *list) {
-      if (id.is_string()) uploads.push_back(id.get<std::string>());
+      if (!id.is_string()) {
+        return error_answer({Code::kBadInput, "an upload is named by a text",
+                             fmt::format("body: /uploads/{}", uploads.size()),
+                             "give what POST /api/v1/uploads answered"});
+      }
+      uploads.push_back(id.get<std::string>());
     }
     job.set_file(text_at(json, "/name").substr(0, 200));
     job.set_assume_symmetric(json.contains("assume_symmetric") && json["assume_symmetric"] == true);
@@ -161,10 +167,11 @@ Answer Api::import(const Request& request, const Words&) {
     job.set_file(request.argument("name").substr(0, 200));
     job.set_assume_symmetric(request.argument("assume_symmetric") == "true");
   }
-  return of_job(
-      jobs_.submit(job,
-                   [&](const fs::path& folder) { return library_.take_uploads(uploads, folder); }),
-      202);
+  const auto submitted = jobs_.submit(
+      job, [&](const fs::path& folder) { return library_.take_uploads(uploads, folder); });
+  // Of a file that came with the request nobody else knows.
+  if (!submitted && !listed) library_.discard_upload(uploads.front());
+  return of_job(submitted, 202);
 }
 
 Answer Api::jobs(const Request& request, const Words&) {

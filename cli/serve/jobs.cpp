@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kJobFile = "job.json";
 constexpr const char* kPart = "result.json.part";
+constexpr std::string_view kRemoved = "removed-";  // and the number of the job
 constexpr uint64_t kMaxJobFile = 4u << 20;
 
 int64_t now() {
@@ -113,8 +114,13 @@ Result<void> Jobs::load() {
   std::error_code ec;
   fs::create_directories(folder_, ec);
   fs::directory_iterator at(folder_, ec);
+  std::vector<fs::path> rubbish;
   for (; !ec && at != fs::directory_iterator(); at.increment(ec)) {
-    const uint64_t id = number_of(at->path().filename().string());
+    const std::string name = at->path().filename().string();
+    if (name.starts_with(kRemoved) && number_of(name.substr(kRemoved.size())) > 0) {
+      rubbish.push_back(at->path());
+    }
+    const uint64_t id = number_of(name);
     if (id == 0) continue;
     next_ = std::max(next_, id + 1);
     auto job = read_job(at->path() / kJobFile);
@@ -122,6 +128,11 @@ Result<void> Jobs::load() {
     if (!job || job->id() != std::to_string(id)) continue;
     if (job->state() == pb::Job::RUNNING) {
       set_error({Code::kInterrupted, "the server ended while it ran", "", "submit it again"}, *job);
+      job->clear_progress();
+      job->set_ended(now());
+      std::error_code part;
+      fs::remove(at->path() / kPart, part);
+      list_files(at->path(), *job);
       save(*job);
     }
     Entry& entry = jobs_[id];
@@ -132,6 +143,7 @@ Result<void> Jobs::load() {
     return fail(Code::kIo, "cannot use the folder of jobs: " + ec.message(), folder_.string(),
                 "name a folder that can be written");
   }
+  for (const fs::path& path : rubbish) fs::remove_all(path, ec);
   for (const auto& [id, entry] : jobs_) {
     if (entry.job.state() == pb::Job::QUEUED) queue_.push_back(id);
   }
@@ -259,7 +271,7 @@ Result<void> Jobs::remove(const std::string& id) {
       return fail(Code::kUsage, "the job has not ended", "job " + id, "cancel it first");
     }
     // Gone at once, however long removing its files takes.
-    trash = folder_ / ("removed-" + entry->job.id());
+    trash = folder_ / (std::string(kRemoved) + entry->job.id());
     std::error_code ec;
     fs::rename(folder_of(id), trash, ec);
     jobs_.erase(number_of(id));

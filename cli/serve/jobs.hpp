@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs: a queue, a bounded number of workers at a time, and a folder per job that outlives the
 // server. FOLDER/ID/job.json is replaced whole at each change of state, result.json appears whole or
-// not at all. On opening, finished jobs are as they were, queued ones are queued again, and those
-// that ran when the server was killed are failed with code `interrupted`.
+// not at all (beside a failed job where what came after it failed). On opening, finished jobs are as they were, queued ones are
+// queued again, and those that ran when the server was killed are failed with code `interrupted`; half a result and folders on
+// their way out are removed.
 //
-// Safe to call from any thread: this is the one class of the server that has threads (one per
-// worker, which only wait for it) and shared state.
+// Safe to call from any thread; has one thread per worker, which only waits for it.
 #pragma once
 
 #include <chrono>

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 #include "base/atomic_file.hpp"
 #include "cli/serve/door.hpp"
@@ -146,8 +147,7 @@ Result<std::string> Library::keep_upload(const Request& request, const std::stri
 Result<void> Library::take_uploads(const std::vector<std::string>& ids,
                                    const fs::path& folder) const {
   std::error_code ec;
-  fs::create_directory(folder / kUploadFile, ec);
-  if (ec) return io_error(ec, folder);
+  std::map<std::string, fs::path> files;  // by id
   for (const std::string& id : ids) {
     fs::directory_iterator at;
     if (is_upload(id)) at = fs::directory_iterator(uploads_ / id, ec);
@@ -155,15 +155,28 @@ Result<void> Library::take_uploads(const std::vector<std::string>& ids,
       return fail(Code::kMissingInput, "there is no such upload", "upload " + id.substr(0, 40),
                   "upload the file again: POST /api/v1/uploads");
     }
-    fs::path to = folder / kUploadFile / at->path().filename();
+    files.emplace(id, at->path());
+  }
+  fs::create_directory(folder / kUploadFile, ec);
+  if (ec) return io_error(ec, folder);
+  for (const std::string& id : ids) {
+    const auto taken = files.extract(id);
+    if (taken.empty()) continue;  // named twice
+    const fs::path& file = taken.mapped();
+    fs::path to = folder / kUploadFile / file.filename();
     // Files of two folders may be called the same.
     if (fs::exists(to, ec))
       to = folder / kUploadFile / (id.substr(0, 8) + "-" + to.filename().string());
-    fs::rename(at->path(), to, ec);
+    fs::rename(file, to, ec);
     if (ec) return io_error(ec, to);
-    fs::remove_all(uploads_ / id, ec);
+    discard_upload(id);
   }
   return {};
+}
+
+void Library::discard_upload(const std::string& id) const {
+  std::error_code ec;
+  if (is_upload(id)) fs::remove_all(uploads_ / id, ec);
 }
 
 }  // namespace rehearse::serve

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces that were brought in, under names that are safe as file names, and files on their way to be
-// imported. Every change is one rename or link, so that several threads may use it at once.
+// imported. Several threads may use it at once: a trace appears by one link, an upload belongs to the one whose rename
+// takes it.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,8 @@ class Library {
   // Keeps the body of a request as a file called like `name`; returns the upload's id.
   [[nodiscard]] Result<std::string> keep_upload(const Request& request, const std::string& name,
                                                 uint64_t most) const;
-  // Moves uploads into FOLDER/upload, for an import.
+  void discard_upload(const std::string& id) const;
+  // Moves uploads into FOLDER/upload, for an import. kMissingInput, and none is moved, when one of them is not there.
   [[nodiscard]] Result<void> take_uploads(const std::vector<std::string>& ids,
                                           const std::filesystem::path& folder) const;
 

@@ -137,6 +137,13 @@ class Answers(unittest.TestCase):
         job = self.ask("POST", "/traces", {"uploads": [upload], "name": "two.json", "assume_symmetric": True}, expect=202)
         self.assertEqual(self.server.wait(job["id"])["state"], "done")
         self.assertEqual(self.ask("POST", "/traces", {"uploads": [upload], "name": "two.json"})[0], 404)
+        # One that is not there, or is none, leaves the others where they are.
+        upload = self.ask("POST", "/uploads?name=rank0.json", source.read_bytes(),
+                          {"Content-Type": "application/octet-stream"}, expect=201)["upload"]
+        self.assertEqual(self.ask("POST", "/traces", {"uploads": [upload, "0" * 32]})[0], 404)
+        status, answer = self.ask("POST", "/traces", {"uploads": [upload, 7]})
+        self.assertEqual((status, answer["error"]["where"]), (400, "body: /uploads/1"))
+        self.ask("POST", "/traces", {"uploads": [upload], "assume_symmetric": True}, expect=202)
 
     def test_what_cannot_be_imported_says_why(self):
         job = self.ask("POST", "/traces?name=x.json", b"\x00\x01 nothing", {"Content-Type": "application/octet-stream"}, expect=202)
@@ -296,6 +303,20 @@ class Lives(unittest.TestCase):
         job = server.wait(again)
         self.assertEqual((job["state"], job["error"]["code"]), ("failed", "interrupted"))
         self.assertEqual(server.result(done), before)
+
+    def test_a_refused_import_leaves_no_file(self):
+        server = Served(PROGRAM, "--jobs", "1")
+        self.addCleanup(server.close)
+        server.stop(signal.SIGTERM)
+        for id in range(1, 1003):  # 1000 may wait, one runs
+            folder = Path(server.folder, "jobs", str(id))
+            folder.mkdir()
+            folder.joinpath("job.json").write_text(json.dumps({
+                "schema": "rehearse.job/1", "id": str(id), "state": "queued", "request": {"kind": "run", "subject": LONG}}))
+        server.start()
+        status, _ = server.ask("POST", "/traces?name=x.json", b"{}", {"Content-Type": "application/octet-stream"})
+        self.assertEqual(status, 503)
+        self.assertEqual(list((Path(server.folder) / "uploads").iterdir()), [])
 
     def test_a_job_that_takes_too_long_is_ended(self):
         server = Served(PROGRAM, "--job-time", "300ms")

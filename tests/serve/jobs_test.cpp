@@ -70,12 +70,23 @@ TEST_CASE("what a killed server leaves behind is told apart", "[serve]") {
   put("4", R"({"schema": "rehearse.job/1", "id": "99", "state": "done"})");
   std::filesystem::create_directories(folder.path / "5");  // a submission that was cut
   put("not-a-job", "{}");
+  REQUIRE(write_file(folder.path / "2" / "result.json.part", "{", Overwrite::kRefuse));
+  REQUIRE(write_file(folder.path / "2" / "scenario.yaml", "", Overwrite::kRefuse));
+  put("removed-7", "{}");
+  put("removed-by-me", "{}");
   auto jobs = Jobs::open(folder.path, {}, kNothing);
   REQUIRE(jobs);
   CHECK((*jobs)->list(0, 100).size() == 2);
   CHECK((*jobs)->get("1")->state() == pb::Job::DONE);
   CHECK((*jobs)->get("2")->state() == pb::Job::FAILED);
   CHECK((*jobs)->get("2")->error().code() == "interrupted");
+  // When it ended is not known; what it was about to write is worth nothing.
+  CHECK((*jobs)->get("2")->ended() > 0);
+  CHECK_FALSE(std::filesystem::exists(folder.path / "2" / "result.json.part"));
+  CHECK((*jobs)->get("2")->files_size() == 1);
+  CHECK((*jobs)->get("2")->files(0).name() == "scenario.yaml");
+  CHECK_FALSE(std::filesystem::exists(folder.path / "removed-7"));
+  CHECK(std::filesystem::exists(folder.path / "removed-by-me"));
   CHECK_FALSE((*jobs)->get("3"));
   for (const char* id : {"", "0", "01", "-1", "../1", "1/../1", "18446744073709551617"}) {
     CHECK_FALSE((*jobs)->get(id));
