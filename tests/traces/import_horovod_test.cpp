@@ -8,6 +8,7 @@
 #include "traces/import/horovod/fuse.hpp"
 #include "traces/import/horovod/horovod.hpp"
 #include "traces/import/horovod/timeline.hpp"
+#include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
 
 namespace rehearse::import_horovod_test {
@@ -173,6 +174,20 @@ TEST_CASE("rotated files of one run are joined", "[import][horovod]") {
     REQUIRE(got->trace.ranks[r].ops.calls.size() == 2);
     CHECK(got->trace.ranks[r].lanes.size() + (r == 0 ? 1 : 0) == whole.trace.ranks[r].lanes.size());
   }
+}
+
+TEST_CASE("what a scatter divides is no more than a call has", "[import][horovod]") {
+  Timeline t(false);
+  t.tensor(1, "REDUCESCATTER");
+  t.begin(1, "NEGOTIATE_REDUCESCATTER", 0);
+  for (const int rank : {0, 63}) t.ready(1, rank, rank);
+  t.end(1, 100);
+  t.begin(1, "REDUCESCATTER", 120);
+  t.end(1, 190, R"({"dtype": "int64", "shape": "[70368744177664]"})");
+  const Imported got = imported(t.text());
+  REQUIRE(got.trace.ranks[1].ops.calls.size() == 1);
+  CHECK(got.trace.ranks[1].ops.calls[0].bytes_out == Bytes{1} << 49);
+  CHECK(got.trace.ranks[1].ops.calls[0].bytes_in == kMostBytes);
 }
 
 TEST_CASE("sizes of gathers and scatters follow from the output", "[import][horovod]") {

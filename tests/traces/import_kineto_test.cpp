@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/traces/import_samples.hpp"
+#include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
 
 namespace rehearse::import_kineto_test {
@@ -134,6 +135,27 @@ TEST_CASE("the root of a broadcast is the place that its kernel tells", "[import
   REQUIRE(calls.size() == 2);
   CHECK(calls[0].peer == 2);
   CHECK(calls[1].peer == -1);
+}
+
+TEST_CASE("what is gathered of a group that cannot be is no more than a call has",
+          "[import][kineto]") {
+  for (const char* what : {"_allgather_base", "_reduce_scatter_base"}) {
+    const bool gathers = what[1] == 'a';
+    const auto got = import_text(document(
+        std::string(
+            R"js({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_Generic(x)", "pid": 0, "tid": 40, "ts": 1,
+            "dur": 5, "args": {"device": 0, "stream": 40, "correlation": 1, "dtype": "Float", "Group size": 9000000000000,
+            "Collective name": ")js") +
+        what +
+        (gathers ? R"js(", "In msg nelems": 100000000000}})js"
+                 : R"js(", "Out msg nelems": 100000000000}})js")));
+    REQUIRE(got);
+    REQUIRE(got->trace.ranks[0].ops.calls.size() == 1);
+    const Call& call = got->trace.ranks[0].ops.calls[0];
+    CHECK(gathered(400'000'000'000, 9'000'000'000'000) ==
+          (gathers ? call.bytes_out : call.bytes_in));
+    CHECK((gathers ? call.bytes_in : call.bytes_out) == 400'000'000'000);
+  }
 }
 
 TEST_CASE("groups of which only the size is told are not the whole job", "[import][kineto]") {

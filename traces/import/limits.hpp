@@ -3,6 +3,7 @@
 // event is left out with a finding. docs/import.md names them for users.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -14,6 +15,10 @@ inline constexpr size_t kLongestName = 16 << 10;     // of an operation; the res
 inline constexpr size_t kMostLanes = 65'000;         // of one rank
 inline constexpr int64_t kMostRank = 1 << 24;        // ranks of a job
 inline constexpr Bytes kMostBytes = Bytes{1} << 50;  // of one call
+// What one buffer has that holds `bytes` (0 or more) of each of `ranks` (above 0).
+[[nodiscard]] constexpr Bytes gathered(Bytes bytes, int64_t ranks) {
+  return std::min(bytes, kMostBytes / ranks) * ranks;
+}
 // Members of all communicators together. A few numbers in a file can tell of a million of them each.
 inline constexpr uint64_t kMostMembers = uint64_t{1} << 24;
 inline constexpr Nanos kLatest = Nanos{1} << 61;  // times from -73 to 73 years

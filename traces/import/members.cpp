@@ -149,7 +149,7 @@ void size_buffers(RankPart& part, uint32_t world) {
     if (!part.message_only[i] || c.communicator >= part.communicators.size()) continue;
     const size_t known = part.communicators[c.communicator].members.size();
     const auto ranks = static_cast<Bytes>(known == 0 ? world : known);
-    const Bytes message = c.bytes_in, all = std::min(message, kMostBytes / ranks) * ranks;
+    const Bytes message = c.bytes_in, all = gathered(message, ranks);
     const bool gathers = c.collective == Collective::kAllGather;
     const bool scatters = c.collective == Collective::kReduceScatter;
     const bool exchanges = c.collective == Collective::kAllToAll;

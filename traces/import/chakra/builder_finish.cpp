@@ -176,7 +176,7 @@ void Builder::complete_calls() {
     const std::vector<RankId>& members = part_.communicators[call.communicator].members;
     const auto size = static_cast<Bytes>(members.size());
     if (!exact_ && size > 1) {
-      if (call.collective == Collective::kAllGather) call.bytes_out = call.bytes_in * size;
+      if (call.collective == Collective::kAllGather) call.bytes_out = gathered(call.bytes_in, size);
       if (call.collective == Collective::kReduceScatter) call.bytes_out = call.bytes_in / size;
     }
     const int64_t peer = peer_rank_[i];

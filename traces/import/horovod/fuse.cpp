@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 
+#include "traces/import/limits.hpp"
 #include "traces/import/names.hpp"
 
 namespace rehearse::traces::horovod {
@@ -22,7 +23,7 @@ bool near(Nanos a, Nanos b) { return a > b ? a - b <= kTogether : b - a <= kToge
 
 void absorb(FusedCall& into, const TensorCall& call) {
   into.end = std::max(into.end, call.end);
-  into.bytes += call.bytes;
+  into.bytes = std::min(into.bytes + call.bytes, kMostBytes);
   into.sized = into.sized && (call.bytes > 0 || call.collective == Collective::kBarrier);
   ++into.tensors;
   std::map<RankId, Nanos> ready;
@@ -42,7 +43,7 @@ Call call_of(const FusedCall& fused, Bytes ranks) {
   if (is_reducing(fused.collective)) call.reduction = Reduction::kSum;
   call.bytes_in = call.bytes_out = fused.bytes;
   if (fused.collective == Collective::kAllGather) call.bytes_in = fused.bytes / ranks;
-  if (fused.collective == Collective::kReduceScatter) call.bytes_in = fused.bytes * ranks;
+  if (fused.collective == Collective::kReduceScatter) call.bytes_in = gathered(fused.bytes, ranks);
   return call;
 }
 

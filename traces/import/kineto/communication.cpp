@@ -145,8 +145,8 @@ void derive_sizes(Call& call, Bytes in, Bytes out, int64_t ranks) {
   if (in < 0 && out < 0) return;
   const bool gathers = call.collective == Collective::kAllGather;
   const bool scatters = call.collective == Collective::kReduceScatter;
-  if (out < 0) out = gathers ? in * ranks : scatters ? in / ranks : in;
-  if (in < 0) in = gathers ? out / ranks : scatters ? out * ranks : out;
+  if (out < 0) out = gathers ? gathered(in, ranks) : scatters ? in / ranks : in;
+  if (in < 0) in = gathers ? out / ranks : scatters ? gathered(out, ranks) : out;
   call.bytes_in = in;
   call.bytes_out = out;
 }
