@@ -227,8 +227,12 @@ Ending fill_ending(const Scenario& scenario, const Evidence& evidence, pb::Outco
     add_timer(evidence, expiry, out);
     if (expiry.timer != "heartbeat") add_text(evidence, expiry, out);
   }
-  if (!timers.empty() && out.has_first_failure()) {
-    const Expiry& first = timers.front();
+  // What stalled and went on did not fail.
+  const auto failed = std::find_if(timers.begin(), timers.end(), [&](const Expiry& expiry) {
+    return expiry.meeting == UINT32_MAX || evidence.replayed.meetings[expiry.meeting].end < 0;
+  });
+  if (failed != timers.end() && out.has_first_failure()) {
+    const Expiry& first = *failed;
     if (first.meeting != UINT32_MAX) fill_failure(evidence, first.meeting, out);
     out.mutable_first_failure()->set_time_ns(first.time);
     out.mutable_first_failure()->set_rank(evidence.program.ranks[first.rank].rank);

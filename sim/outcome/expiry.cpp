@@ -154,40 +154,48 @@ std::vector<uint32_t> not_submitted(const Evidence& evidence, uint32_t id, Nanos
   return missing;
 }
 
-// The coordinator, rank 0, looks at tensors that some ranks have submitted and others have not.
+// The coordinator, rank 0, looks at tensors that some ranks have submitted and others have not: it speaks of the first that
+// stalls, and of the first whose stall lasts.
 void horovod_stalls(const Evidence& evidence, const std::vector<Watched>& ranks,
                     std::vector<Expiry>& out) {
   if (ranks.empty() || !ranks.front().timers.horovod.checks) return;
   const HorovodTimers& horovod = ranks.front().timers.horovod;
   if (horovod.warning <= 0) return;
   const Replayed& replayed = evidence.replayed;
-  const Meeting* stalled = nullptr;
+  const Nanos patience = horovod.shutdown > 0 ? horovod.shutdown : kEndOfTime;
+  const Meeting *stalled = nullptr, *lasting = nullptr;
+  const auto first = [](const Meeting* best, const Meeting& meeting) {
+    return best == nullptr || meeting.first_arrival < best->first_arrival ? &meeting : best;
+  };
   for (const Meeting& meeting : replayed.meetings) {
     if (meeting.arrived == 0 || traces::is_point_to_point(meeting.call.collective)) continue;
     const bool complete = meeting.arrived >= meeting.expected && !meeting.mismatch;
-    if (complete && meeting.last_arrival - meeting.first_arrival <= horovod.warning) continue;
-    if (stalled == nullptr || meeting.first_arrival < stalled->first_arrival) stalled = &meeting;
+    const Nanos waited = meeting.last_arrival - meeting.first_arrival;
+    if (complete && waited <= horovod.warning) continue;
+    stalled = first(stalled, meeting);
+    if (!complete || waited > patience) lasting = first(lasting, meeting);
   }
   if (stalled == nullptr) return;
-  const auto id = static_cast<uint32_t>(stalled - replayed.meetings.data());
-  const std::vector<uint32_t> missing =
-      not_submitted(evidence, id, stalled->first_arrival + horovod.warning);
-  Expiry warning;
-  warning.time = stalled->first_arrival + horovod.warning;
-  warning.meeting = id;
-  warning.timer = "stall-check";
-  warning.action = "warn";
-  warning.text = fmt::format(
-      "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of "
-      "ranks and are waiting for remainder of ranks for more than {} seconds. [missing ranks: {}]",
-      horovod.warning / kSecond, fmt::join(missing, ", "));
-  out.push_back(warning);
+  const auto warn = [&](const Meeting& meeting) {
+    const auto id = static_cast<uint32_t>(&meeting - replayed.meetings.data());
+    Expiry warning;
+    warning.time = meeting.first_arrival + horovod.warning;
+    warning.meeting = id;
+    warning.timer = "stall-check";
+    warning.action = "warn";
+    warning.text = fmt::format(
+        "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of "
+        "ranks and are waiting for remainder of ranks for more than {} seconds. [missing ranks: "
+        "{}]",
+        horovod.warning / kSecond, fmt::join(not_submitted(evidence, id, warning.time), ", "));
+    out.push_back(std::move(warning));
+  };
+  warn(*stalled);
+  if (lasting == nullptr) return;
+  if (lasting != stalled) warn(*lasting);
   if (horovod.shutdown <= 0) return;
-  const bool comes = stalled->arrived >= stalled->expected && !stalled->mismatch &&
-                     stalled->last_arrival - stalled->first_arrival <= horovod.shutdown;
-  if (comes) return;
-  Expiry shutdown = warning;
-  shutdown.time = stalled->first_arrival + horovod.shutdown;
+  Expiry shutdown = out.back();
+  shutdown.time = lasting->first_arrival + horovod.shutdown;
   shutdown.action = "tear-down";
   shutdown.ends_job = true;
   shutdown.text = fmt::format(
@@ -350,7 +358,8 @@ std::vector<Expiry> expiries(const Scenario& scenario, const Evidence& evidence,
   });
   std::set<std::pair<uint32_t, std::string>> seen;
   std::erase_if(out, [&](const Expiry& expiry) {
-    return !seen.emplace(expiry.rank, expiry.timer + expiry.action).second;
+    return expiry.action != "warn" &&
+           !seen.emplace(expiry.rank, expiry.timer + expiry.action).second;
   });
   return out;
 }

@@ -33,7 +33,7 @@ struct Expiry {
   LinkId link = platforms::kNoLink;  // the dead link behind it
 };
 
-// At most one of a kind per rank, in order of (time, rank).
+// Of what ends or raises something at most one of a kind per rank, in order of (time, rank).
 [[nodiscard]] std::vector<Expiry> expiries(const Scenario& scenario, const Evidence& evidence,
                                            std::span<const MemoryAccount> memory,
                                            Findings& findings);

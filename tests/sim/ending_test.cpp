@@ -185,6 +185,26 @@ TEST_CASE("Horovod warns of a stall and shuts down when told to", "[sim][ending]
   CHECK(shut.timers(1).time_ns() == shut.timers(0).time_ns() + 60 * kSecond);
 }
 
+TEST_CASE("a stall of Horovod that recovers does not hide a later one", "[sim][ending]") {
+  const std::string pause = "pause-rank: {rank: 1, step: 0, duration: 70s}",
+                    skip = "skip-collective: {rank: 7, nth: 40}";
+  const pb::Outcome shut =
+      run_job16({"launch.framework=horovod", "launch.env.HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=120",
+                 pause, skip});
+  CHECK(shut.verdict() == pb::HANG);
+  REQUIRE(shut.timers_size() == 3);
+  CHECK(shut.timers(0).action() == "warn");
+  CHECK(shut.timers(1).action() == "warn");
+  CHECK(shut.timers(2).action() == "tear-down");
+  CHECK(shut.timers(2).time_ns() == shut.timers(1).time_ns() + 60 * kSecond);
+  CHECK(shut.timers(2).time_ns() > 190 * kSecond);
+  CHECK(shut.first_failure().time_ns() == shut.timers(1).time_ns());
+  // Without a limit both are told.
+  const pb::Outcome hang = run_job16({"launch.framework=horovod", pause, skip});
+  CHECK(hang.verdict() == pb::HANG);
+  CHECK(hang.timers_size() == 2);
+}
+
 TEST_CASE("a pause of one rank costs a step what it lasts", "[sim][ending]") {
   const pb::Outcome healthy = run_job16();
   const pb::Outcome paused = run_job16({"pause-rank: {rank: 4, step: 1, duration: 50ms}"});
