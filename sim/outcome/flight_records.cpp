@@ -15,9 +15,6 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr size_t kBufferSize =
-    2000;  // TORCH_NCCL_TRACE_BUFFER_SIZE as torchtitan and others set it
-
 const char* torch_type(traces::DType type) {
   switch (type) {
     case traces::DType::kFp16:
@@ -39,16 +36,16 @@ const char* torch_type(traces::DType type) {
   }
 }
 
-// TORCH_NCCL_DUMP_ON_TIMEOUT and the size of the buffer switch the recorder off; without a word it is taken to be on.
-bool keeps_records(const std::map<std::string, std::string>& env) {
-  const auto off = [&](const char* name) {
-    const auto at = env.find(name);
-    if (at == env.end()) return false;
-    const std::string value = lower_case(at->second);
-    return value == "0" || value == "false" || value == "no" || value == "n";
-  };
-  return !off("TORCH_NCCL_DUMP_ON_TIMEOUT") && !off("TORCH_NCCL_TRACE_BUFFER_SIZE") &&
-         !off("TORCH_FR_BUFFER_SIZE");
+TorchTimers torch_of(const pb::Launch& launch, const pb::RankLaunch& rank) {
+  Findings unused;
+  return timers_of(launch, environment_of(launch, rank), unused).torch;
+}
+
+// The seat of a rank; one without a setting of its own where the launch has none.
+pb::RankLaunch seat_of(const pb::Launch& launch, uint32_t rank) {
+  const auto seat = std::find_if(launch.ranks().begin(), launch.ranks().end(),
+                                 [&](const pb::RankLaunch& each) { return each.rank() == rank; });
+  return seat == launch.ranks().end() ? pb::RankLaunch() : *seat;
 }
 
 pb::FlightRecorder& add_recorder(const pb::Launch& launch, uint32_t rank, pb::Outcome& out) {
@@ -131,18 +128,19 @@ class RecordedRank {
         end_(evidence.replayed.end[rank]),
         until_(until) {}
 
-  void fill(Nanos timeout, pb::FlightRecorder& out) {
+  void fill(const TorchTimers& torch, pb::FlightRecorder& out) {
     group_of_ = add_groups(evidence_.program.communicators, rank_.rank, out);
     std::vector<pb::FlightEntry> entries;
     for (size_t c = 0; c < rank_.calls.size(); ++c) {
       const Nanos created = created_at(c);
       if (created < 0) continue;
-      entries.push_back(entry_of(c, created, timeout, out));
+      entries.push_back(entry_of(c, created, torch.timeout, out));
     }
     std::stable_sort(entries.begin(), entries.end(),
                      [](const auto& a, const auto& b) { return a.created_ns() < b.created_ns(); });
     out.set_entries_total(entries.size());
-    const size_t first = entries.size() - std::min(entries.size(), kBufferSize);
+    const size_t first =
+        entries.size() - std::min(entries.size(), static_cast<size_t>(torch.records));
     for (size_t i = first; i < entries.size(); ++i) {
       entries[i].set_record_id(static_cast<int64_t>(i));
       *out.add_entries() = std::move(entries[i]);
@@ -197,37 +195,35 @@ class RecordedRank {
   std::map<size_t, int> group_of_;  // by communicator
 };
 
+bool is_gone(const Evidence& evidence, uint32_t rank, Nanos until) {
+  const auto& stopped = evidence.schedule.stopped;
+  return std::any_of(stopped.begin(), stopped.end(), [&](const StoppedRank& each) {
+    return each.rank == rank && each.at <= until;
+  });
+}
+
 }  // namespace
 
 void fill_flight_records(const Scenario& scenario, const Evidence& evidence, Nanos until,
                          pb::Outcome& out) {
   const pb::Launch& launch = scenario.document.launch();
-  Findings unused;
-  const std::map<std::string, std::string> env(launch.env().begin(), launch.env().end());
   for (uint32_t r = 0; r < evidence.program.ranks.size(); ++r) {
-    const auto& stopped = evidence.schedule.stopped;
-    const bool gone = std::any_of(stopped.begin(), stopped.end(), [&](const StoppedRank& each) {
-      return each.rank == evidence.program.ranks[r].rank && each.at <= until;
-    });
-    if (gone) continue;
-    pb::FlightRecorder& recorder = add_recorder(launch, evidence.program.ranks[r].rank, out);
-    RecordedRank(evidence, r, until).fill(timers_of(launch, env, unused).torch.timeout, recorder);
+    const uint32_t rank = evidence.program.ranks[r].rank;
+    const TorchTimers torch = torch_of(launch, seat_of(launch, rank));
+    if (torch.records == 0 || is_gone(evidence, rank, until)) continue;
+    RecordedRank(evidence, r, until).fill(torch, add_recorder(launch, rank, out));
   }
 }
 
 void fill_first_calls(const Scenario& scenario, pb::Outcome& out) {
   const pb::Launch& launch = scenario.document.launch();
-  Findings unused;
   for (const pb::RankBringUp& row : out.bring_up().ranks()) {
     const auto& ranks = scenario.trace->ranks;
     const auto rank = std::find_if(ranks.begin(), ranks.end(), [&](const traces::RankTrace& each) {
       return each.rank == row.rank();
     });
-    const auto seat =
-        std::find_if(launch.ranks().begin(), launch.ranks().end(),
-                     [&](const pb::RankLaunch& each) { return each.rank() == row.rank(); });
-    if (rank == ranks.end() || seat == launch.ranks().end()) continue;
-    const auto env = environment_of(launch, *seat);
+    const TorchTimers torch = torch_of(launch, seat_of(launch, row.rank()));
+    if (rank == ranks.end() || torch.records == 0) continue;
     pb::FlightRecorder& recorder = add_recorder(launch, row.rank(), out);
     const std::map<size_t, int> groups =
         add_groups(scenario.trace->communicators, rank->rank, recorder);
@@ -237,8 +233,7 @@ void fill_first_calls(const Scenario& scenario, pb::Outcome& out) {
     if (call == rank->ops.calls.end()) continue;
     pb::FlightGroup& group = *recorder.mutable_groups(groups.at(call->communicator));
     pb::FlightEntry& entry = *recorder.add_entries();
-    entry = scheduled_entry(*call, row.since_ns(), timers_of(launch, env, unused).torch.timeout,
-                            rank->rank, group);
+    entry = scheduled_entry(*call, row.since_ns(), torch.timeout, rank->rank, group);
     // Its kernel runs and waits for data.
     entry.set_state("started");
     entry.set_started_ns(row.since_ns());
@@ -254,7 +249,7 @@ bool dumps_records(const pb::Launch& launch, const pb::Outcome& outcome) {
                   [](const pb::TimerEvent& timer) { return timer.timer() == "watchdog"; });
   return expired &&
          std::any_of(launch.ranks().begin(), launch.ranks().end(), [&](const pb::RankLaunch& rank) {
-           return keeps_records(environment_of(launch, rank));
+           return torch_of(launch, rank).records > 0;
          });
 }
 
@@ -266,8 +261,13 @@ void add_health_report(const Scenario& scenario, const Evidence& evidence, pb::O
       (enabled != launch.env().end() && enabled->second == "0")) {
     return;
   }
+  // Counted by NCCL, whatever PyTorch records.
   pb::Outcome counters;
-  fill_flight_records(scenario, evidence, INT64_MAX, counters);
+  for (uint32_t r = 0; r < evidence.program.ranks.size(); ++r) {
+    const uint32_t rank = evidence.program.ranks[r].rank;
+    if (is_gone(evidence, rank, INT64_MAX)) continue;
+    RecordedRank(evidence, r, INT64_MAX).fill({}, add_recorder(launch, rank, counters));
+  }
   std::map<std::string, std::map<int64_t, std::vector<uint32_t>>> launched;  // by communicator
   for (const pb::FlightRecorder& recorder : counters.flight_records()) {
     for (const pb::FlightGroup& group : recorder.groups()) {

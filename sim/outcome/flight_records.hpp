@@ -8,7 +8,8 @@
 
 namespace rehearse::sim {
 
-// `until`: what happened later had not happened yet. At most 2000 entries per rank, the newest.
+// `until`: what happened later had not happened yet. Of each rank the newest, as many as its
+// environment keeps (TorchTimers::records).
 void fill_flight_records(const Scenario& scenario, const Evidence& evidence, Nanos until,
                          pb::Outcome& out);
 
@@ -16,8 +17,8 @@ void fill_flight_records(const Scenario& scenario, const Evidence& evidence, Nan
 // runs without end. What hangs or fails earlier leaves nothing: PyTorch records a call once its communicator exists.
 void fill_first_calls(const Scenario& scenario, pb::Outcome& out);
 
-// Would PyTorch write them? A watchdog ran out, and neither TORCH_NCCL_DUMP_ON_TIMEOUT=0 nor a buffer of size 0 keeps it
-// from it.
+// Would PyTorch write them? A watchdog ran out, and not all ranks are kept from it by TORCH_NCCL_DUMP_ON_TIMEOUT=0
+// or a buffer of size 0.
 [[nodiscard]] bool dumps_records(const pb::Launch& launch, const pb::Outcome& outcome);
 
 // Finding "nccl-ras": what NCCL's health service (`ncclras`, since 2.24, NCCL_RAS_ENABLE) says of a run that hangs,

@@ -5,6 +5,8 @@
 
 #include <charconv>
 
+#include "base/text.hpp"
+#include "sim/nccl/environment.hpp"
 #include "sim/nccl/version.hpp"
 
 namespace rehearse::sim {
@@ -34,11 +36,29 @@ class Variables {
     return otherwise;
   }
 
-  [[nodiscard]] bool flag(const char* name, bool otherwise) {
-    const auto at = env_.find(name);
-    if (at == env_.end()) return otherwise;
-    return at->second == "1" || at->second == "true" || at->second == "TRUE" || at->second == "Y" ||
-           at->second == "y";
+  // A number of NCCL (sim/nccl/environment.hpp); its default where it is out of range.
+  [[nodiscard]] int64_t of_nccl(const char* name, int64_t otherwise, int64_t least, int64_t most) {
+    const std::string text = variable_in(env_, name);
+    const auto read = read_number(text);
+    const bool fits = read && read->value >= least && read->value <= most;
+    if (!text.empty() && !(fits && read->whole)) {
+      findings_.add("timer-not-understood", Severity::kWarning, fmt::format("{}={}", name, text),
+                    fmt::format("write a whole number from {} to {}; {} is used", least, most,
+                                fits ? read->value : otherwise));
+    }
+    return fits ? read->value : otherwise;
+  }
+
+  // A switch of PyTorch, as its getCvarBool reads it. At another word PyTorch ends.
+  [[nodiscard]] bool flag(const char* name, bool otherwise) const {
+    const std::string value = lower_case(variable_in(env_, name));
+    for (const char* yes : {"1", "t", "true", "y", "yes"}) {
+      if (value == yes) return true;
+    }
+    for (const char* no : {"0", "f", "false", "n", "no"}) {
+      if (value == no) return false;
+    }
+    return otherwise;
   }
 
   // The first of two spellings that is set; PyTorch still reads names without TORCH_.
@@ -77,16 +97,21 @@ TorchTimers torch_timers(const pb::Launch& launch, Variables& env) {
   out.heartbeat = env.number("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", 480, 1, kMostSeconds) * kSecond;
   out.coordination =
       env.number("TORCH_NCCL_COORD_CHECK_MILSEC", 1000, 1, kMostSeconds) * kMillisecond;
+  // As torchtitan and others set the size of the buffer.
+  out.records = env.number(env.spelling("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"),
+                           out.records, 0, INT32_MAX);
   if (env.flag("TORCH_NCCL_DUMP_ON_TIMEOUT", true)) {
     out.dump_wait =
         env.number("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", 15000, 0, kMostSeconds) * kMillisecond;
+  } else {
+    out.records = 0;
   }
   return out;
 }
 
 HorovodTimers horovod_timers(const pb::Launch& launch, Variables& env) {
   HorovodTimers out;
-  out.checks = !env.flag("HOROVOD_STALL_CHECK_DISABLE", false);
+  out.checks = env.number("HOROVOD_STALL_CHECK_DISABLE", 0, INT32_MIN, INT32_MAX) <= 0;
   out.warning = env.number("HOROVOD_STALL_CHECK_TIME_SECONDS", 60, 0, kMostSeconds) * kSecond;
   if (launch.collective_timeout() > 0) out.warning = launch.collective_timeout();
   out.shutdown = env.number("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", 0, 0, kMostSeconds) * kSecond;
@@ -105,12 +130,12 @@ RankTimers timers_of(const pb::Launch& launch, const std::map<std::string, std::
   if (launch.framework() == pb::PYTORCH) out.torch = torch_timers(launch, variables);
   if (launch.framework() == pb::HOROVOD) out.horovod = horovod_timers(launch, variables);
   const int64_t exponent =
-      variables.number("NCCL_IB_TIMEOUT", default_ib_timeout(launch.nccl_version()), 0, 31);
+      variables.of_nccl("NCCL_IB_TIMEOUT", default_ib_timeout(launch.nccl_version()), 0, 31);
   // The InfiniBand specification reads 0 as no timeout.
   out.network.ib_timeout = exponent == 0 ? 0 : Nanos{4096} << exponent;
-  out.network.ib_retries = static_cast<int>(variables.number("NCCL_IB_RETRY_CNT", 7, 0, 7));
-  const int64_t tries = variables.number("NCCL_SOCKET_RETRY_CNT", 34, 0, 10'000);
-  const int64_t sleep = variables.number("NCCL_SOCKET_RETRY_SLEEP_MSEC", 100, 0, 1'000'000);
+  out.network.ib_retries = static_cast<int>(variables.of_nccl("NCCL_IB_RETRY_CNT", 7, 0, 7));
+  const int64_t tries = variables.of_nccl("NCCL_SOCKET_RETRY_CNT", 34, 0, 10'000);
+  const int64_t sleep = variables.of_nccl("NCCL_SOCKET_RETRY_SLEEP_MSEC", 100, 0, 1'000'000);
   out.network.connect = tries * (tries + 1) / 2 * sleep * kMillisecond;
   out.network.connect_tries = static_cast<int>(tries);
   out.network.tcp = 924'600 * kMillisecond;

@@ -30,6 +30,7 @@ struct TorchTimers {
   Nanos heartbeat = 0;     // the monitor ends a process whose watchdog is stuck for so long
   Nanos dump_wait = 0;     // between noticing and tearing down, when dumps are on
   Nanos coordination = 0;  // how often a rank asks the store whether another has timed out
+  int64_t records = 2000;  // the last calls of the rank that a dump holds; 0: it leaves none
   // Does a collective that is late end anything?
   [[nodiscard]] bool acts() const {
     return timeout > 0 && (handling != ErrorHandling::kNone || blocking_wait);

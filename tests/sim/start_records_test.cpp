@@ -146,6 +146,32 @@ TEST_CASE("flight recorder dumps name the culprit of the outcome", "[bringup][fl
   }
 }
 
+TEST_CASE("each rank's own environment decides what its flight recorder leaves",
+          "[bringup][flight]") {
+  SilentReporter silent;
+  const auto records = [&](const std::vector<std::string>& settings) {
+    Scenario scenario = load("ddp-16", settings);
+    const auto patch = parse_patch("skip-collective: {rank: 3, nth: 5}", "test");
+    REQUIRE(patch);
+    REQUIRE(apply(scenario, *patch));
+    const auto outcome = simulate(scenario, Detail::kRecords, silent);
+    REQUIRE(outcome);
+    return outcome->flight_records();
+  };
+  const auto of_15 = records({"launch.ranks[7].env.TORCH_NCCL_DUMP_ON_TIMEOUT=False"});
+  CHECK(of_15.size() == 15);
+  for (const pb::FlightRecorder& recorder : of_15) CHECK(recorder.rank() != 7);
+  const auto short_one = records({"launch.env.TORCH_NCCL_TRACE_BUFFER_SIZE=4",
+                                  "launch.ranks[5].env.TORCH_NCCL_TRACE_BUFFER_SIZE=3"});
+  REQUIRE(short_one.size() == 16);
+  for (const pb::FlightRecorder& recorder : short_one) {
+    CHECK(recorder.entries_size() == (recorder.rank() == 5 ? 3 : 4));
+    CHECK(recorder.entries_total() > 4);
+  }
+  CHECK(records({"launch.env.TORCH_NCCL_DUMP_ON_TIMEOUT=n"}).empty());
+  CHECK(records({"launch.env.TORCH_FR_BUFFER_SIZE=0"}).empty());
+}
+
 TEST_CASE("a health query of a hung job names the rank that is behind", "[bringup][flight]") {
   SilentReporter silent;
   const auto asked = [&](const std::vector<std::string>& settings) {

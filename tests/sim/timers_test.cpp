@@ -52,6 +52,19 @@ TEST_CASE("PyTorch's watchdog follows its variables, old names too", "[sim][time
             .torch.acts());
 }
 
+TEST_CASE("PyTorch's switches are read in all their words", "[sim][timers]") {
+  for (const char* yes : {"1", "yes", "Y", "True", "t"}) {
+    INFO(yes);
+    CHECK(timers(pb::PYTORCH, {{"TORCH_NCCL_DESYNC_DEBUG", yes}}).torch.desync_debug);
+    CHECK(timers(pb::PYTORCH, {{"TORCH_NCCL_DUMP_ON_TIMEOUT", yes}}).torch.records == 2000);
+  }
+  for (const char* no : {"0", "no", "N", "False", "f"}) {
+    INFO(no);
+    CHECK_FALSE(timers(pb::PYTORCH, {{"TORCH_NCCL_ENABLE_MONITORING", no}}).torch.monitoring);
+    CHECK(timers(pb::PYTORCH, {{"TORCH_NCCL_DUMP_ON_TIMEOUT", no}}).torch.records == 0);
+  }
+}
+
 TEST_CASE("Horovod shuts down only when its time is above that of the warning", "[sim][timers]") {
   CHECK(timers(pb::HOROVOD, {}).horovod.warning == 60 * kSecond);
   CHECK(timers(pb::HOROVOD, {}).horovod.shutdown == 0);
@@ -59,18 +72,31 @@ TEST_CASE("Horovod shuts down only when its time is above that of the warning", 
   CHECK(timers(pb::HOROVOD, {{"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "90"}}).horovod.shutdown ==
         90 * kSecond);
   CHECK_FALSE(timers(pb::HOROVOD, {{"HOROVOD_STALL_CHECK_DISABLE", "1"}}).horovod.checks);
+  CHECK(timers(pb::HOROVOD, {{"HOROVOD_STALL_CHECK_DISABLE", "0"}}).horovod.checks);
 }
 
-TEST_CASE("a timer that is no number is a finding and its default holds", "[sim][timers]") {
+TEST_CASE("a timer that is no number is a finding, and what NCCL makes of it holds",
+          "[sim][timers]") {
   pb::Launch launch;
   launch.set_framework(pb::PYTORCH);
   launch.set_nccl_version("2.28.9");
-  for (const char* value : {"abc", "-1", "32", "20x", "99999999999999999999"}) {
+  const auto timeout = [&](const char* value, Findings& findings) {
+    return timers_of(launch, {{"NCCL_IB_TIMEOUT", value}}, findings).network.ib_timeout;
+  };
+  for (const char* value : {"-1", "32", "0x20", "99999999999999999999"}) {
+    INFO(value);
     Findings findings;
-    CHECK(timers_of(launch, {{"NCCL_IB_TIMEOUT", value}}, findings).network.ib_timeout ==
-          Nanos{4096} << 20);
+    CHECK(timeout(value, findings) == Nanos{4096} << 20);
     CHECK(findings.count("timer-not-understood") == 1);
   }
+  Findings findings;
+  CHECK(timeout("18x", findings) == Nanos{4096} << 18);
+  CHECK(timeout("abc", findings) == 0);
+  CHECK(findings.count("timer-not-understood") == 2);
+  CHECK(timeout("0x16", findings) == Nanos{4096} << 22);
+  CHECK(timeout("026", findings) == Nanos{4096} << 22);
+  CHECK(timeout("", findings) == Nanos{4096} << 20);
+  CHECK(findings.count("timer-not-understood") == 2);
 }
 
 }  // namespace rehearse::timers_test
