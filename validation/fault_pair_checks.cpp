@@ -11,6 +11,7 @@
 #include "base/install.hpp"
 #include "platforms/model/catalogue.hpp"
 #include "sim/nccl/explain.hpp"
+#include "sim/scenario/scenario.hpp"
 #include "validation/pairs/published.hpp"
 #include "validation/pairs/reading.hpp"
 #include "validation/proto/fault_pairs.pb.h"
@@ -30,8 +31,7 @@ Result<double> seconds_of(const pb::PairModel& model, const pb::PairState& state
   if (auto done = platforms::expand(platform, model.platform()); !done) {
     return tl::unexpected(done.error());
   }
-  const std::map<std::string, std::string> sets(state.set().begin(), state.set().end());
-  for (const auto& [path, value] : sets) {
+  for (const auto& [path, value] : sim::sorted_assignments(state.set())) {
     if (auto done = set_path(platform, path, value); !done) return tl::unexpected(done.error());
   }
   sim::TestbedOptions options;
@@ -58,8 +58,8 @@ std::string command_of(const pb::PairModel& model, const pb::PairState& state) {
   if (!state.nccl_version().empty()) out += " --nccl-version " + state.nccl_version();
   const std::map<std::string, std::string> env(state.env().begin(), state.env().end());
   for (const auto& [name, value] : env) out += fmt::format(" --env {}={}", name, value);
-  const std::map<std::string, std::string> sets(state.set().begin(), state.set().end());
-  for (const auto& [path, value] : sets) out += fmt::format(" --set '{}={}'", path, value);
+  for (const auto& [path, value] : sim::sorted_assignments(state.set()))
+    out += fmt::format(" --set '{}={}'", path, value);
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "sim/scenario/scenario.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -238,8 +239,7 @@ std::vector<std::pair<std::string, std::string>> fixes_in(const pb::CheckReport&
   std::vector<std::pair<std::string, std::string>> out;
   std::set<std::string> seen;
   for (const pb::CheckFinding& finding : report.findings()) {
-    const std::map<std::string, std::string> sorted(finding.set().begin(), finding.set().end());
-    for (const auto& [path, value] : sorted) {
+    for (const auto& [path, value] : sim::sorted_assignments(finding.set())) {
       if (seen.insert(path).second) out.emplace_back(path, value);
     }
   }

@@ -10,6 +10,7 @@
 #include "base/install.hpp"
 #include "base/text.hpp"
 #include "faults/symptoms/classifier.hpp"
+#include "sim/scenario/scenario.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -73,8 +74,7 @@ Result<Rule> compile(const pb::CheckRule& text) {
   std::set<std::string> names = rule.when.names();
   for (const Template* part : {&rule.what, &rule.why, &rule.fix, &rule.category})
     names.merge(part->names());
-  std::map<std::string, std::string> sorted(text.set().begin(), text.set().end());
-  for (const auto& [path, value] : sorted) {
+  for (const auto& [path, value] : sim::sorted_assignments(text.set())) {
     RH_TRY(Template left, Template::parse(path));
     RH_TRY(Template right, Template::parse(value));
     names.merge(left.names());

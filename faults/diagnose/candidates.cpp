@@ -13,6 +13,7 @@
 #include "faults/diagnose/mechanism.hpp"
 #include "faults/diagnose/observable.hpp"
 #include "faults/diagnose/suspects.hpp"
+#include "sim/scenario/scenario.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -281,9 +282,7 @@ Shown configuration_shows(const std::vector<pb::Patch>& patches, const Clues& cl
     return set_path(changed, path, value) && MessageDifferencer::Equals(changed.launch(), launch);
   };
   for (const pb::Patch& patch : patches) {
-    std::vector<std::pair<std::string, std::string>> edits(patch.set().begin(), patch.set().end());
-    std::sort(edits.begin(), edits.end());
-    for (const auto& [path, value] : edits) {
+    for (const auto& [path, value] : sim::sorted_assignments(patch.set())) {
       if (!known(path, clues)) continue;
       if (!holds(*clues.configured, path, value)) return Shown::kContradicted;
       if (holds(clues.healthy.launch(), path, value)) continue;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <map>
 #include <optional>
 
 #include "base/document.hpp"
@@ -20,6 +19,7 @@
 #include "faults/diagnose/trial.hpp"
 #include "faults/diagnose/two_causes.hpp"
 #include "faults/symptoms/classifier.hpp"
+#include "sim/scenario/scenario.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -195,8 +195,7 @@ Result<bool> leaves_settings(const FaultUse& use, const pb::Outcome& evidence,
   pb::Scenario with_cause = healthy;
   RH_TRY(const std::vector<pb::Patch> patches, patches_of(use, healthy));
   for (const pb::Patch& patch : patches) {
-    const std::map<std::string, std::string> assignments(patch.set().begin(), patch.set().end());
-    for (const auto& [path, value] : assignments) {
+    for (const auto& [path, value] : sim::sorted_assignments(patch.set())) {
       if (!path.starts_with("launch.training")) continue;
       if (auto set = set_path(with_cause, path, value); !set) return tl::unexpected(set.error());
     }

@@ -11,6 +11,7 @@
 #include "faults/diagnose/recorders.hpp"
 #include "faults/symptoms/classifier.hpp"
 #include "faults/symptoms/crash_texts.hpp"
+#include "sim/scenario/scenario.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -91,7 +92,7 @@ std::vector<std::string> quoted(const std::string& text) {
 double settings_shown(const pb::Fault& fault, const Said& said, pb::Cause& cause) {
   double shown = 0, wanted = 0;
   for (const pb::Patch& patch : fault.patch()) {
-    for (const auto& [path, value] : patch.set()) {
+    for (const auto& [path, value] : sim::sorted_assignments(patch.set())) {
       const size_t at = path.find(".env.");
       if (at == path.npos || value.empty()) continue;
       const std::string name = path.substr(at + 5);

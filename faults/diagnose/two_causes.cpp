@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/document.hpp"
+#include "sim/scenario/scenario.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -90,8 +91,7 @@ Result<pb::Scenario> configured_with(const pb::Scenario& healthy, const FaultUse
   pb::Scenario out = healthy;
   RH_TRY(const std::vector<pb::Patch> patches, patches_of(use, healthy));
   for (const pb::Patch& patch : patches) {
-    const std::map<std::string, std::string> assignments(patch.set().begin(), patch.set().end());
-    for (const auto& [path, value] : assignments) {
+    for (const auto& [path, value] : sim::sorted_assignments(patch.set())) {
       if (!path.starts_with("launch.")) continue;
       if (auto set = set_path(out, path, value); !set) return tl::unexpected(set.error());
     }

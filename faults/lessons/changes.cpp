@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -15,6 +14,7 @@
 #include "faults/lessons/remarks.hpp"
 #include "sim/scenario/environment.hpp"
 #include "sim/scenario/places.hpp"
+#include "sim/scenario/scenario.hpp"
 #include "sim/scenario/timed.hpp"
 #include "sim/scenario/transforms.hpp"
 
@@ -106,8 +106,7 @@ std::optional<pb::LabRemark> judge_undo(const pb::Undo& undo, const LabJob& job)
 
 // A repair for a time must be about a part that is broken for a time.
 std::optional<pb::LabRemark> judge_timed(const pb::Patch& patch, const LabJob& job) {
-  const std::map<std::string, std::string> assignments(patch.set().begin(), patch.set().end());
-  for (const auto& assignment : assignments) {
+  for (const auto& assignment : sim::sorted_assignments(patch.set())) {
     const std::string& path = assignment.first;
     const bool known =
         std::any_of(job.sealed.begin(), job.sealed.end(),

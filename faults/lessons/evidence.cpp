@@ -15,6 +15,7 @@
 #include "faults/diagnose/job_logs.hpp"
 #include "sim/bringup/nccl_log.hpp"
 #include "sim/scenario/environment.hpp"
+#include "sim/scenario/scenario.hpp"
 #include "traces/export/flight_recorder.hpp"
 
 namespace rehearse::faults {
@@ -117,7 +118,7 @@ Result<LinksLost> links_lost(const sim::Scenario& job, int64_t end_ns) {
   LinksLost lost;
   for (const pb::Patch& patch : job.timed) {
     pb::Scenario during = job.document;
-    for (const auto& [path, value] : patch.set()) {
+    for (const auto& [path, value] : sim::sorted_assignments(patch.set())) {
       if (auto set = set_path(during, path, value); !set) return tl::unexpected(set.error());
     }
     for (int n = 0; n < during.platform().nodes_size(); ++n) {

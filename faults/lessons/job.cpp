@@ -7,6 +7,7 @@
 #include "base/document.hpp"
 #include "faults/lessons/placement.hpp"
 #include "sim/scenario/environment.hpp"
+#include "sim/scenario/scenario.hpp"
 #include "sim/scenario/sealed.hpp"
 #include "sim/scenario/timed.hpp"
 #include "sim/scenario/transforms.hpp"
@@ -154,8 +155,7 @@ Result<sim::Scenario> load_job(const LabJob& job, pb::Scenario written, Reporter
 
 Result<pb::Scenario> with_attempt(const LabJob& job, const pb::Attempt& attempt) {
   pb::Scenario written = job.written;
-  const std::map<std::string, std::string> assignments(attempt.set().begin(), attempt.set().end());
-  for (const auto& [path, value] : assignments) {
+  for (const auto& [path, value] : sim::sorted_assignments(attempt.set())) {
     if (auto done = set_path(written, path, value); !done) return tl::unexpected(done.error());
   }
   *written.mutable_patches() = attempt.patch();

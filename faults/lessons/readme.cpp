@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "base/document.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "sim/scenario/scenario.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -141,8 +141,7 @@ std::string explanation_text(const LabJob& job, const Categories& categories) {
 std::string solution_text(const LabJob& job) {
   const pb::Attempt solution = solution_of(job);
   std::string out = fmt::format("## A solution\n\n{}\n", trimmed(solution.what()));
-  const std::map<std::string, std::string> assignments(solution.set().begin(),
-                                                       solution.set().end());
+  const sim::Assignments assignments = sim::sorted_assignments(solution.set());
   if (!assignments.empty()) out += "\nEdit:\n\n";
   for (const auto& [path, value] : assignments) {
     out += fmt::format("    {} = {}\n", path, value.empty() ? "(unset)" : value);

@@ -46,12 +46,6 @@ Result<void> check_path(const pb::Scenario& document, const std::string& path,
   return {};
 }
 
-Assignments sorted_assignments(const pb::Patch& patch) {
-  Assignments out(patch.set().begin(), patch.set().end());
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
 // A patch on one line, as --set (assignments alone) and --patch take it.
 std::string describe(const pb::Patch& patch, const Assignments& assignments) {
   if (patch.transform_case() != pb::Patch::TRANSFORM_NOT_SET || is_timed(patch)) {
@@ -77,6 +71,12 @@ void remember(Scenario& scenario, const pb::Patch& patch, const Assignments& ass
 
 }  // namespace
 
+Assignments sorted_assignments(const google::protobuf::Map<std::string, std::string>& set) {
+  Assignments out(set.begin(), set.end());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 Result<Scenario> applied(Scenario scenario, const pb::Patch& patch) {
   const Transform* transform = transform_of(patch);
   if (auto given = check_required(patch, transform == nullptr ? "" : std::string(transform->name));
@@ -90,7 +90,7 @@ Result<Scenario> applied(Scenario scenario, const pb::Patch& patch) {
     if (auto good = check_interval(patch); !good) return tl::unexpected(std::move(good).error());
     before = scenario.document;
   }
-  const Assignments assignments = sorted_assignments(patch);
+  const Assignments assignments = sorted_assignments(patch.set());
   for (const auto& [path, value] : assignments) {
     if (auto open = check_path(scenario.document, path, value, scenario.findings); !open) {
       return tl::unexpected(std::move(open).error());

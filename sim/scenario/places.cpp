@@ -10,6 +10,7 @@
 #include "base/proto/options.pb.h"
 #include "base/rank_ranges.hpp"
 #include "base/text.hpp"
+#include "sim/scenario/scenario.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -220,8 +221,7 @@ std::optional<pb::Patch> without_rank(const pb::Patch& patch, uint32_t rank) {
 Result<pb::Patch> with_node_indices(const pb::Patch& patch, const pb::Scenario& document) {
   pb::Patch out = patch;
   out.clear_set();
-  const std::map<std::string, std::string> sorted(patch.set().begin(), patch.set().end());
-  for (const auto& [path, value] : sorted) {
+  for (const auto& [path, value] : sorted_assignments(patch.set())) {
     RH_TRY(const std::string made,
            reselect(document, path, kNodes, [&](const Selected& nodes) -> std::optional<Selected> {
              if (selects_all(path)) return std::nullopt;
@@ -238,8 +238,7 @@ std::optional<pb::Patch> renumbered(const pb::Patch& patch, const Numbering& num
   pb::Scenario before;  // as many nodes as there were
   for (uint32_t n = 0; n < numbering.nodes_before; ++n) before.mutable_platform()->add_nodes();
   out.clear_set();
-  const std::map<std::string, std::string> sorted(patch.set().begin(), patch.set().end());
-  for (const auto& [path, value] : sorted) {
+  for (const auto& [path, value] : sorted_assignments(patch.set())) {
     const auto fresh = [&](const Selected& nodes) -> std::optional<Selected> {
       if (selects_all(path)) return std::nullopt;
       Selected made;

@@ -59,6 +59,9 @@ struct ShippedScenario {
 // The same with assignments to the document as it is written, before it is expanded and its trace is read
 // or made: {"trace.synth.tp", "4"}, {"platform", "{like: dgx-h100, scale: 4}"}.
 using Assignments = std::vector<std::pair<std::string, std::string>>;
+// Those of a document in order of their paths: protobuf's own order is another one in each run.
+[[nodiscard]] Assignments sorted_assignments(
+    const google::protobuf::Map<std::string, std::string>& set);
 [[nodiscard]] Result<Scenario> load_scenario(const std::string& what, const Assignments& written,
                                              Reporter& reporter);
 

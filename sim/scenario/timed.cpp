@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "sim/efficiency.hpp"
 #include "sim/scenario/failover.hpp"
+#include "sim/scenario/scenario.hpp"
 #include "sim/scenario/transform.hpp"
 #include "sim/scenario/transforms.hpp"
 
@@ -106,8 +107,7 @@ class Scheduler {
     bool edited = false;
     for (size_t p : active) {
       const pb::Patch& patch = scenario_.timed[p];
-      std::map<std::string, std::string> sorted(patch.set().begin(), patch.set().end());
-      for (const auto& [path, value] : sorted) {
+      for (const auto& [path, value] : sorted_assignments(patch.set())) {
         RH_TRY(int fields, set_path(document, path, value));
         (void)fields;
         edited = true;
@@ -264,8 +264,7 @@ Result<void> check_interval(const pb::Patch& patch) {
   if (patch.has_slow_rank()) {
     if (auto slow = slowed_ranks(patch.slow_rank()); !slow) return tl::unexpected(slow.error());
   }
-  const std::map<std::string, std::string> assignments(patch.set().begin(), patch.set().end());
-  for (const auto& [path, value] : assignments) {
+  for (const auto& [path, value] : sorted_assignments(patch.set())) {
     if (path.rfind("platform.", 0) == 0) continue;
     return fail(Code::kBadInput, "only the platform changes while a run goes on", path,
                 "leave the interval out");

@@ -63,6 +63,14 @@ void check_whole(const RankProgram& rank) {
 
 }  // namespace
 
+TEST_CASE("assignments come in the order of their paths", "[sim][edit]") {
+  pb::Patch patch;
+  for (char c = 'z'; c >= 'a'; --c) (*patch.mutable_set())[std::string(1, c)] = "1";
+  const Assignments sorted = sorted_assignments(patch.set());
+  CHECK(sorted.size() == 26);
+  CHECK(std::is_sorted(sorted.begin(), sorted.end()));
+}
+
 TEST_CASE("a rank with fewer steps makes the calls of those and no more", "[sim][edit]") {
   traces::Program program = job();
   REQUIRE(edit(program, "end-early: {rank: 1, steps: 2}"));

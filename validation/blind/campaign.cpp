@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <set>
 
@@ -14,6 +13,7 @@
 #include "base/random.hpp"
 #include "sim/pool.hpp"
 #include "sim/prepared.hpp"
+#include "sim/scenario/scenario.hpp"
 #include "validation/blind/blind_run.hpp"
 
 namespace rehearse::validation {
@@ -75,8 +75,7 @@ Result<std::vector<PreparedJob>> prepare_jobs(const std::vector<BlindRun>& runs,
     if (reporter.interrupted()) return fail(Code::kInterrupted, "stopped");
     reporter.progress("jobs prepared", static_cast<uint64_t>(i),
                       static_cast<uint64_t>(all.jobs_size()));
-    sim::Assignments written(job.set().begin(), job.set().end());
-    std::sort(written.begin(), written.end());
+    const sim::Assignments written = sim::sorted_assignments(job.set());
     RH_TRY(sim::Scenario scenario, sim::load_scenario(job.scenario(), written, reporter));
     sim::prepare(scenario);
     RH_TRY(pb::Outcome baseline, world.simulate(scenario));
