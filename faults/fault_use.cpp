@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "base/document.hpp"
@@ -134,9 +135,13 @@ Result<void> place(const FaultUse& use, const pb::Scenario& document,
     } else if (parameter.kind() == Kind::RANK) {
       const uint32_t rank = index(parameter);
       const auto& ranks = document.launch().ranks();
-      if (auto ok = check_index(parameter, rank, ranks.size()); !ok) return ok;
       const auto found = std::find_if(ranks.begin(), ranks.end(),
                                       [&](const pb::RankLaunch& r) { return r.rank() == rank; });
+      if (found == ranks.end() && !ranks.empty()) {
+        return fail(Code::kUsage,
+                    fmt::format("there is no {} {} in this scenario", parameter.name(), rank), {},
+                    fmt::format("choose one of {}", format_ranks(ranks_of(document.launch()))));
+      }
       if (found == ranks.end()) continue;
       values[parameter.name() + ".node"] = std::to_string(found->node());
       values[parameter.name() + ".gpu"] = std::to_string(found->gpu());
@@ -288,6 +293,13 @@ Result<FaultUse> with_value(FaultUse use, std::string_view name, std::string val
   return use;
 }
 
+std::vector<uint32_t> ranks_of(const pb::Launch& launch) {
+  std::vector<uint32_t> out;
+  for (const pb::RankLaunch& rank : launch.ranks()) out.push_back(rank.rank());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 Result<FaultUse> parse_fault(std::string_view text, const FaultCatalogue& catalogue,
                              const pb::Scenario& document) {
   RH_TRY(FaultUse use, parse_fault(text, catalogue));
@@ -296,14 +308,17 @@ Result<FaultUse> parse_fault(std::string_view text, const FaultCatalogue& catalo
   }
   const std::string given = "," + std::string(text.substr(std::min(text.find(':'), text.size())));
   for (const pb::Parameter& p : use.fault().parameters()) {
-    const int there = p.kind() == Kind::NODE   ? document.platform().nodes_size()
-                      : p.kind() == Kind::RANK ? document.launch().ranks_size()
-                                               : 0;
+    std::vector<uint32_t> there;
+    if (p.kind() == Kind::NODE) there.resize(static_cast<size_t>(document.platform().nodes_size()));
+    std::iota(there.begin(), there.end(), 0u);
+    if (p.kind() == Kind::RANK) there = ranks_of(document.launch());
     const bool stated = given.find(":" + p.name() + "=") != given.npos ||
                         given.find("," + p.name() + "=") != given.npos;
     std::string& value = use.values[p.name()];
-    if (stated || there == 0 || std::strtol(value.c_str(), nullptr, 10) < there) continue;
-    value = std::to_string(there - 1);
+    if (stated || there.empty()) continue;
+    const auto usual = static_cast<uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
+    if (!std::binary_search(there.begin(), there.end(), usual))
+      value = std::to_string(there.back());
   }
   return use;
 }

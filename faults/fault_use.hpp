@@ -42,6 +42,9 @@ struct FaultUse {
 // The same without a scenario, from defaults: enough to check a file's form.
 [[nodiscard]] std::map<std::string, std::string> stand_ins(const pb::Fault& fault);
 
+// Ascending; ranks of a trace need not be numbered without gaps.
+[[nodiscard]] std::vector<uint32_t> ranks_of(const pb::Launch& launch);
+
 // The patches that inject the fault into this (expanded) scenario. kUsage when it has no such rank,
 // node, GPU or NIC.
 [[nodiscard]] Result<std::vector<pb::Patch>> patches_of(const FaultUse& use,

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "faults/diagnose/alike.hpp"
@@ -24,13 +25,15 @@ std::vector<std::string> places_for(const pb::Parameter& p, const FaultUse& use,
     return nullptr;
   };
   int count = 0;
-  if (p.kind() == pb::Parameter::RANK) count = document.launch().ranks_size();
   if (p.kind() == pb::Parameter::NODE) count = nodes.size();
   if (p.kind() == pb::Parameter::GPU && node()) count = node()->gpus_size();
   if (p.kind() == pb::Parameter::NIC && node()) count = node()->nics_size();
-  if (count == 0) return {};
+  std::vector<uint32_t> places(static_cast<size_t>(count));
+  std::iota(places.begin(), places.end(), 0u);
+  if (p.kind() == pb::Parameter::RANK) places = ranks_of(document.launch());
+  if (places.empty()) return {};
   std::vector<std::string> out{use.values.at(p.name())};
-  for (int place = 0; place < count; ++place) {
+  for (const uint32_t place : places) {
     if (std::string value = std::to_string(place); value != out.front()) {
       out.push_back(std::move(value));
     }

@@ -198,8 +198,22 @@ TEST_CASE("a place that the scenario does not have is refused", "[faults]") {
     const auto patches = patches_of(*parse_fault(text, catalogue()), scenario.document);
     REQUIRE_FALSE(patches);
     CHECK(patches.error().code == Code::kUsage);
-    CHECK(patches.error().fix.find("from 0 to") != std::string::npos);
+    CHECK(patches.error().fix.starts_with("choose one "));
   }
+}
+
+TEST_CASE("ranks are known by their numbers, not by how many there are", "[faults]") {
+  sim::Scenario scenario = testing::small_scenario();
+  auto& ranks = *scenario.document.mutable_launch()->mutable_ranks();
+  ranks.DeleteSubrange(1, 7);
+  ranks.DeleteSubrange(2, 7);  // 0 and 8 are left
+  CHECK(patches_of(*parse_fault("F60:rank=8", catalogue()), scenario.document));
+  const auto refused = patches_of(*parse_fault("F60:rank=1", catalogue()), scenario.document);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().fix == "choose one of 0,8");
+  const auto usual = parse_fault("F60", catalogue(), scenario.document);
+  REQUIRE(usual);
+  CHECK(patches_of(*usual, scenario.document));
 }
 
 TEST_CASE("text values cannot break out of the document", "[faults]") {
