@@ -274,7 +274,7 @@ Result<pb::Outcome> simulate(const Scenario& scenario, Detail detail, Reporter& 
                                 [&](Reporter& inner) -> Result<std::string> {
                                   RH_TRY(pb::Outcome outcome,
                                          simulate_here(scenario, detail, inner));
-                                  return outcome.SerializeAsString();
+                                  return encoded(outcome);
                                 },
                                 reporter));
   pb::Outcome outcome;

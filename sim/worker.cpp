@@ -17,6 +17,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/units.hpp"
+
 namespace rehearse::sim {
 namespace {
 
@@ -309,6 +311,15 @@ Result<std::string> in_child(const Work& work, Reporter& reporter) {
   auto answer = child.answer();
   if (stopped) return fail(Code::kInterrupted, "stopped");
   return answer;
+}
+
+Result<std::string> encoded(const google::protobuf::MessageLite& message) {
+  const size_t bytes = message.ByteSizeLong();
+  if (bytes <= INT32_MAX) return message.SerializeAsString();
+  return fail(Code::kLimit,
+              fmt::format("what was found out has {}, 2 GiB are the most",
+                          format_bytes(static_cast<Bytes>(bytes))),
+              {}, "simulate fewer steps or ranks, or leave out the timeline");
 }
 
 unsigned cores() { return std::max(1U, std::thread::hardware_concurrency()); }

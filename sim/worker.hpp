@@ -3,6 +3,7 @@
 // and global settings; a child per run keeps them apart, and a run that dies takes nothing with it.
 #pragma once
 
+#include <google/protobuf/message_lite.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -65,6 +66,10 @@ class Child {
 
 // One child from start to end; Ctrl-C ends it.
 [[nodiscard]] Result<std::string> in_child(const Work& work, Reporter& reporter);
+
+// A message as the bytes that a child brings. kLimit above the 2 GiB that protobuf writes: it would write none, which is an empty
+// message.
+[[nodiscard]] Result<std::string> encoded(const google::protobuf::MessageLite& message);
 
 // As many as there are cores.
 [[nodiscard]] unsigned cores();

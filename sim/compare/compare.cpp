@@ -91,7 +91,7 @@ Result<pb::Outcome> simulate_blamed(const Scenario& written, Reporter& reporter)
          in_child(
              [&](Reporter& inner) -> Result<std::string> {
                RH_TRY(Start start, come_up(written));
-               if (start.up.failed) return start.up.outcome.SerializeAsString();
+               if (start.up.failed) return encoded(start.up.outcome);
                const Scenario& scenario = start.of(written);
                pb::Outcome outcome;
                auto done = replay_here(scenario, inner, [&](const Evidence& evidence) {
@@ -102,7 +102,7 @@ Result<pb::Outcome> simulate_blamed(const Scenario& written, Reporter& reporter)
                  fill_critical_path(evidence, SIZE_MAX, *outcome.mutable_critical_path());
                });
                if (!done) return tl::unexpected(done.error());
-               return outcome.SerializeAsString();
+               return encoded(outcome);
              },
              reporter));
   pb::Outcome outcome;

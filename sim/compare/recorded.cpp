@@ -88,7 +88,7 @@ Result<pb::Outcome> recorded_run(const Scenario& scenario, Reporter& reporter) {
                  add_findings(evidence.program.findings, *outcome.mutable_findings());
                });
                if (!done) return tl::unexpected(done.error());
-               return outcome.SerializeAsString();
+               return encoded(outcome);
              },
              reporter));
   pb::Outcome outcome;

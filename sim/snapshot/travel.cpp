@@ -169,13 +169,14 @@ Result<MomentName> parse_moment(std::string_view text) {
 }
 
 Result<pb::Snapshot> state_at(const Scenario& scenario, const Travel& travel, Reporter& reporter) {
-  RH_TRY(std::string bytes,
-         in_child(
-             [&](Reporter& inner) -> Result<std::string> {
-               RH_TRY(const Destination found, find_destination(scenario, travel, inner));
-               return (found.came_up ? "r" : "s") + found.told.SerializeAsString();
-             },
-             reporter));
+  RH_TRY(std::string bytes, in_child(
+                                [&](Reporter& inner) -> Result<std::string> {
+                                  RH_TRY(const Destination found,
+                                         find_destination(scenario, travel, inner));
+                                  RH_TRY(const std::string told, encoded(found.told));
+                                  return (found.came_up ? "r" : "s") + told;
+                                },
+                                reporter));
   pb::Snapshot told;
   if (bytes.empty() || !told.ParseFromString(bytes.substr(1))) {
     return fail(Code::kInternal, "the simulation's answer could not be read");

@@ -14,6 +14,7 @@
 #include "sim/pool.hpp"
 #include "sim/prepared.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/worker.hpp"
 #include "validation/blind/blind_run.hpp"
 
 namespace rehearse::validation {
@@ -143,7 +144,7 @@ Result<std::vector<BlindRun>> plan(const CampaignRequest& request,
 
 Result<std::string> work(const BlindRun& run, const BlindContext& context) {
   RH_TRY(const pb::CampaignRun done, run_blind(run, context));
-  return done.SerializeAsString();
+  return sim::encoded(done);
 }
 
 }  // namespace
