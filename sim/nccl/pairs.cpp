@@ -80,7 +80,7 @@ Queues queues_for(const PairContext& of, Bytes bytes, const P2pTransfer& plan) {
 // One transfer on its channels. With one channel per unit of weight they share links like rings do.
 Result<FlowLoad> transfer(const PairContext& of, uint32_t from, uint32_t to, Bytes bytes,
                           P2pTransfer& plan) {
-  const bool between = of.placement.members[from].gpu.node != of.placement.members[to].gpu.node;
+  const bool between = of.placement.apart(from, to);
   RH_TRY(plan, p2p_transfer(p2p_shape(of), of.model.settings, bytes,
                             between ? P2pRoute::kNetwork : P2pRoute::kInsideNode));
   const auto members = static_cast<uint32_t>(of.placement.members.size());
@@ -155,8 +155,7 @@ Result<CallTraffic> shift_traffic(const PairContext& of, Bytes bytes) {
     RH_TRY(FlowLoad flow, transfer(of, m, (m + 1) % members, bytes, plan));
     out.algorithm = fmt::format("P2P/{}", name_of(plan.protocol));
     out.channels = std::max(out.channels, plan.channels);
-    const bool between =
-        of.placement.members[m].gpu.node != of.placement.members[(m + 1) % members].gpu.node;
+    const bool between = of.placement.apart(m, (m + 1) % members);
     CallTraffic one;
     one.channels = plan.channels;
     add_latency(of, {plan.protocol, 1, between}, one);
@@ -187,8 +186,7 @@ Result<CallTraffic> pair_traffic(const PairContext& of, const traces::Call& call
   }
   CallTraffic out;
   if (call.collective == Collective::kSend || call.collective == Collective::kRecv) {
-    const bool between =
-        of.placement.members[member].gpu.node != of.placement.members[peer].gpu.node;
+    const bool between = of.placement.apart(member, peer);
     P2pTransfer plan;
     RH_TRY(FlowLoad flow, transfer(of, member, peer, bytes, plan));
     out.algorithm = fmt::format("P2P/{}", name_of(plan.protocol));

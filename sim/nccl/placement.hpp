@@ -62,6 +62,10 @@ struct Placement {
   std::vector<std::string> notes;  // variables that NCCL or this model would not honour
   Findings files;                  // about files that variables name
 
+  // Whether two members, by position, reach each other by the network alone.
+  [[nodiscard]] bool apart(uint32_t a, uint32_t b) const {
+    return members[a].group != members[b].group;
+  }
   // Between two members of one group.
   [[nodiscard]] PairTransport between(const Member& a, const Member& b) const;
 };

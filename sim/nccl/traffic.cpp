@@ -208,8 +208,8 @@ void CommunicatorModel::Impl::compare_plans(const traces::Call& call, uint32_t m
                                   placement.members[m].rank);
       };
       if (is_other(member) == is_other(peer)) continue;
-      const bool apart = placement.members[member].group != placement.members[peer].group;
-      text = dissent_in(pairs, other, bytes, apart ? P2pRoute::kNetwork : P2pRoute::kInsideNode);
+      text = dissent_in(pairs, other, bytes,
+                        placement.apart(member, peer) ? P2pRoute::kNetwork : P2pRoute::kInsideNode);
     } else if (call.collective == Collective::kAllToAll || call.collective == Collective::kGather ||
                call.collective == Collective::kScatter) {
       const auto part = bytes / static_cast<Bytes>(placement.members.size());

@@ -212,6 +212,24 @@ TEST_CASE("a send crosses the links between its two ranks and no others", "[sim]
   CHECK_FALSE(model.traffic(send, 1));
 }
 
+TEST_CASE("a send inside an NVLink domain is planned as one, whichever tray the peer is in",
+          "[sim][nccl]") {
+  Cluster cluster("gb200-nvl72", 2);
+  const CommunicatorModel model = cluster.all();
+  traces::Call send = call(Collective::kSend, 1 << 20);
+  send.peer = 1;
+  const auto near = model.traffic(send, 0);
+  send.peer = 4;
+  const auto far = model.traffic(send, 0);
+  REQUIRE(near);
+  REQUIRE(far);
+  CHECK(far->channels == near->channels);
+  CHECK(far->latency == near->latency);
+  REQUIRE(far->flows.size() == 1);
+  CHECK(far->flows[0].bytes == near->flows[0].bytes);
+  CHECK(far->flows[0].cap == near->flows[0].cap);
+}
+
 TEST_CASE("NCCL refuses an algorithm that does not exist", "[sim][nccl]") {
   Cluster cluster("dgx-a100", 1);
   for (auto& rank : *cluster.launch.mutable_ranks()) (*rank.mutable_env())["NCCL_ALGO"] = "Rings";
