@@ -160,6 +160,9 @@ TEST_CASE("values that NCCL reads alike mean the same", "[sim][variables]") {
   CHECK_FALSE(same("NCCL_BUFFSIZE", "1048576", ""));
   CHECK(same("NCCL_NET", "SOCKET", "Socket"));
   CHECK_FALSE(same("NCCL_IB_HCA", "MLX5_0", "mlx5_0"));
+  // No distance: NCCL keeps its default.
+  CHECK_FALSE(same("NCCL_P2P_LEVEL", "NVL", "nvl"));
+  CHECK_FALSE(same("NCCL_NET_GDR_LEVEL", "PXB", "pxb"));
   CHECK_FALSE(same("NCCL_MIN_NCHANNELS", "4", ""));
   CHECK_FALSE(same("MY_VARIABLE", "a", "A"));
 }
