@@ -219,9 +219,10 @@ Check pair_check(const fs::path& file) {
                           row.measured));
   }
   if (check.rows.empty()) {
-    Check none = skipped_check(check.id, check.what,
-                               "no pair says enough to be predicted; say how in "
-                               "faults/fault_pairs.yaml of the data folder");
+    Check none = skipped_check(
+        check.id, check.what,
+        "no pair says enough to be predicted; say how in "
+        "a fault_pairs.yaml beside the pairs (as validation/figures/fault_pairs.yaml)");
     none.assumptions = check.assumptions;
     return none;
   }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of transforms: one row per field of the oneof in sim/proto/patch.proto, with all that the rest of the house
 // asks of a kind of transform. What is asked of one field of a transform (that it is a rank, a node, that it must be
-// given) stands at the field as an option. A new transform is a message, a row and its function. Pure functions.
+// given) stands at the field as an option. A new transform is a message and a row; of those that edit the program, the trace or
+// the scenario the row names the function. What acts on the run or on memory is read where that is simulated
+// (sim/scenario/timed.cpp, sim/memory/account.cpp), and a rank that ends is known by name to what begins later or is made
+// smaller (sim/snapshot/travel.cpp, sim/shrink/script.cpp, faults/shrink/shrink.cpp, faults/diagnose/recorders.cpp). Pure functions.
 #pragma once
 
 #include <cstdint>

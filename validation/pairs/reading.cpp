@@ -148,7 +148,8 @@ class OnePair {
  private:
   [[nodiscard]] tl::unexpected<Error> unsaid(const std::string& what) const {
     return fail(Code::kBadInput, what, pair_.id,
-                "write down how to predict it in faults/fault_pairs.yaml of the data folder");
+                "write down how to predict it in a fault_pairs.yaml beside the pairs (as "
+                "validation/figures/fault_pairs.yaml)");
   }
   void assume(const std::string& what) { model_.add_assumptions(what); }
   void set_both(const std::string& path, const std::string& value) {
