@@ -21,7 +21,7 @@ size_t launching_threads(const traces::RankProgram& rank) {
   std::set<traces::LaneId> threads;
   for (const traces::OpId op : rank.call_op) {
     for (const traces::OpId before : rank.predecessors(op)) {
-      const traces::LaneId lane = lane_of(rank, before);
+      const traces::LaneId lane = rank.lane_of(before);
       if (!rank.on_gpu(lane)) threads.insert(lane);
     }
   }
@@ -35,7 +35,7 @@ size_t serialise(traces::RankProgram& rank) {
   for (size_t c = 1; c < rank.call_op.size(); ++c) {
     const traces::OpId own = rank.call_op[c], before = rank.call_op[c - 1];
     if (rank.calls[c].communicator == rank.calls[c - 1].communicator) continue;
-    if (lane_of(rank, own) != lane_of(rank, before)) waits.emplace_back(own, before);
+    if (rank.lane_of(own) != rank.lane_of(before)) waits.emplace_back(own, before);
   }
   const size_t added = waits.size();
   if (added > 0) add_waits(rank, std::move(waits));

@@ -112,10 +112,7 @@ class ReplayComparison {
       for (OpId op = begin[s]; op < begin[s + 1]; ++op) {
         Nanos ready = op > rank.lane_begin[l] ? end[op - 1] : 0, released = 0;
         for (OpId before : rank.predecessors(op)) {
-          const auto lane =
-              std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), before) -
-              rank.lane_begin.begin() - 1;
-          Nanos& latest = rank.on_gpu(static_cast<traces::LaneId>(lane)) ? released : ready;
+          Nanos& latest = rank.on_gpu(rank.lane_of(before)) ? released : ready;
           latest = std::max(latest, end[before]);
         }
         sum += std::max<Nanos>(0, released - ready);

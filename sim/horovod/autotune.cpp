@@ -23,7 +23,7 @@ std::vector<traces::OpId> last_collectives(const traces::RankProgram& rank, uint
   for (size_t c = 0; c < rank.calls.size(); ++c) {
     if (traces::is_point_to_point(rank.calls[c].collective)) continue;
     const traces::OpId op = rank.call_op[c];
-    const traces::OpId* const begin = &rank.step_begin[lane_of(rank, op) * (steps + 1)];
+    const traces::OpId* const begin = &rank.step_begin[rank.lane_of(op) * (steps + 1)];
     const auto begun = std::upper_bound(begin, begin + steps + 1, op) - begin;
     if (begun > 0 && begun <= static_cast<std::ptrdiff_t>(steps)) {
       out[static_cast<size_t>(begun) - 1] = op;

@@ -35,7 +35,7 @@ struct Copies {
 };
 
 Copies copies_of(const traces::RankProgram& rank, OpId op) {
-  const LaneId lane = lane_of(rank, op);
+  const LaneId lane = rank.lane_of(op);
   const auto first = static_cast<int64_t>(rank.lane_begin[lane]);
   const auto end = static_cast<int64_t>(rank.lane_begin[lane + 1]);
   // Operations that are no calls from here to the next call, at most three.
@@ -57,7 +57,7 @@ Copies copies_of(const traces::RankProgram& rank, OpId op) {
 // What is not a copy of the collective's own stays before or after it.
 void keep_neighbours(traces::RankProgram& rank, OpId op, const Copies& copies,
                      std::vector<std::pair<OpId, OpId>>& waits) {
-  const LaneId own = lane_of(rank, op);
+  const LaneId own = rank.lane_of(op);
   for (OpId before = op; copies.in == traces::kNoOp && before-- > rank.lane_begin[own];) {
     if (rank.call[before] != traces::kNoCall) continue;
     waits.emplace_back(op, before);
@@ -149,7 +149,7 @@ class Streams {
       call.sequence /= streams;
       if (stream == 0) continue;
       call.communicator = communicator(call.communicator, stream);
-      const LaneId own = lane_of(rank, rank.call_op[c]);
+      const LaneId own = rank.lane_of(rank.call_op[c]);
       const auto [at, fresh] =
           lanes.emplace(std::pair{own, stream}, static_cast<LaneId>(rank.lanes.size()));
       if (fresh) add_lane(rank, program_.steps, own);

@@ -35,9 +35,7 @@ struct Start {
 bool held_by_host(const RankProgram& rank, const OpTimes& end, OpId op, Nanos lane_free) {
   Nanos host = -1, other = lane_free;
   for (OpId before : rank.predecessors(op)) {
-    const auto lane = std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), before) -
-                      rank.lane_begin.begin() - 1;
-    Nanos& latest = rank.on_gpu(static_cast<traces::LaneId>(lane)) ? other : host;
+    Nanos& latest = rank.on_gpu(rank.lane_of(before)) ? other : host;
     latest = std::max(latest, end[before]);
   }
   return host > other;

@@ -62,9 +62,7 @@ std::string call_name(const Evidence& evidence, const traces::Call& call) {
 std::string_view operation_name(const Evidence& evidence, const RankProgram& rank, OpId op) {
   const traces::Transfer* transfer = rank.transfer(op);
   if (transfer != nullptr && is_storage(transfer->way)) return name_of(transfer->way);
-  const auto lane = std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), op) -
-                    rank.lane_begin.begin() - 1;
-  if (!rank.on_gpu(static_cast<traces::LaneId>(lane))) return kHost;
+  if (!rank.on_gpu(rank.lane_of(op))) return kHost;
   return evidence.names.at(rank.name[op]);
 }
 
@@ -107,13 +105,12 @@ void walk_critical_path(const Evidence& evidence,
       }
     }
     // What released this operation?
-    const auto lane = std::upper_bound(rank->lane_begin.begin(), rank->lane_begin.end(), op) -
-                      rank->lane_begin.begin() - 1;
+    const traces::LaneId lane = rank->lane_of(op);
     // Calls of one group were entered together: what released the first released them all.
-    while (op > rank->lane_begin[static_cast<size_t>(lane)] && same_group(*rank, op - 1, op)) --op;
+    while (op > rank->lane_begin[lane] && same_group(*rank, op - 1, op)) --op;
     OpId before = UINT32_MAX;
     Nanos released = 0;
-    if (op > rank->lane_begin[static_cast<size_t>(lane)]) {
+    if (op > rank->lane_begin[lane]) {
       before = op - 1;
       released = replayed.end[r][before];
     }

@@ -45,9 +45,7 @@ std::vector<Watched> watched(const Evidence& evidence, const pb::Launch& launch,
 Nanos enqueued(const RankProgram& rank, const OpTimes& end, OpId op, Nanos arrival) {
   Nanos when = -1;
   for (OpId before : rank.predecessors(op)) {
-    const auto lane = std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), before) -
-                      rank.lane_begin.begin() - 1;
-    if (!rank.on_gpu(static_cast<traces::LaneId>(lane))) when = std::max(when, end[before]);
+    if (!rank.on_gpu(rank.lane_of(before))) when = std::max(when, end[before]);
   }
   return when < 0 ? arrival : std::min(when, arrival);
 }

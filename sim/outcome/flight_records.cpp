@@ -156,9 +156,7 @@ class RecordedRank {
     const traces::OpId op = rank_.call_op[c];
     Nanos when = -1;
     for (const traces::OpId before : rank_.predecessors(op)) {
-      const auto lane = std::upper_bound(rank_.lane_begin.begin(), rank_.lane_begin.end(), before) -
-                        rank_.lane_begin.begin() - 1;
-      if (rank_.on_gpu(static_cast<traces::LaneId>(lane))) continue;
+      if (rank_.on_gpu(rank_.lane_of(before))) continue;
       if (!done(end_[before])) return -1;
       when = std::max(when, end_[before]);
     }

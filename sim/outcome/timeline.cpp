@@ -178,9 +178,7 @@ void fill_path(const Evidence& evidence, TimelineNames& names, pb::Timeline& out
     const RankProgram& rank = evidence.program.ranks[part.rank];
     pb::PathPart& row = *out.add_critical_path();
     row.set_rank(rank.rank);
-    row.set_lane(static_cast<uint32_t>(
-        std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), part.op) -
-        rank.lane_begin.begin() - 1));
+    row.set_lane(rank.lane_of(part.op));
     row.set_from_ns(part.from);
     row.set_to_ns(part.to);
     row.set_name_id(names.id(rank.name[part.op], work_of(rank, part.op)));

@@ -14,9 +14,7 @@ std::vector<bool> one_by_one(const traces::Program& program) {
     const traces::RankProgram& rank = program.ranks[r];
     for (size_t c = 0; c < rank.calls.size(); ++c) {
       const traces::Call& call = rank.calls[c];
-      const auto lane = static_cast<size_t>(
-          std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), rank.call_op[c]) -
-          rank.lane_begin.begin());
+      const size_t lane = rank.lane_of(rank.call_op[c]);
       auto& [who, used] = lane_of[call.communicator];
       if (who != r) {
         who = r;

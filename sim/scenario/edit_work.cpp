@@ -167,9 +167,9 @@ Result<void> no_overlap(traces::Program& program, const pb::NoOverlap& how) {
       // Sends and receives of a pipeline are posted ahead; waiting for each would wait for ever.
       if (traces::is_point_to_point(rank->calls[rank->call[op]].collective)) continue;
       for (OpId cause : rank->predecessors(op)) {
-        const auto at = std::upper_bound(rank->lane_begin.begin(), rank->lane_begin.end(), cause);
-        const auto lane = static_cast<LaneId>(at - rank->lane_begin.begin() - 1);
-        if (!rank->on_gpu(lane) || cause + 1 >= *at || cause + 1 == op) continue;
+        const LaneId lane = rank->lane_of(cause);
+        if (!rank->on_gpu(lane) || cause + 1 >= rank->lane_begin[lane + 1u] || cause + 1 == op)
+          continue;
         waits.emplace_back(cause + 1, op);
       }
     }

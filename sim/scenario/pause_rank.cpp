@@ -12,11 +12,8 @@ using traces::RankProgram;
 
 bool waits_for_host(const RankProgram& rank, OpId op) {
   const auto before = rank.predecessors(op);
-  return std::any_of(before.begin(), before.end(), [&](OpId from) {
-    const auto lane = std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), from) -
-                      rank.lane_begin.begin() - 1;
-    return !rank.on_gpu(static_cast<LaneId>(lane));
-  });
+  return std::any_of(before.begin(), before.end(),
+                     [&](OpId from) { return !rank.on_gpu(rank.lane_of(from)); });
 }
 
 // Every host thread begins the step later; one that another thread starts is late already.

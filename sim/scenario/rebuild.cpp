@@ -170,11 +170,6 @@ int main_thread(const RankProgram& rank, uint32_t steps) {
   return found;
 }
 
-traces::LaneId lane_of(const RankProgram& rank, OpId op) {
-  const auto after = std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), op);
-  return static_cast<traces::LaneId>(after - rank.lane_begin.begin() - 1);
-}
-
 Plan plan_of(const RankProgram& rank, uint32_t steps) {
   Plan plan;
   for (size_t l = 0; l < rank.lanes.size(); ++l) {

@@ -51,9 +51,6 @@ struct Plan {
 // The host thread that does most of the steps, the one that would load and save; -1: none works in them.
 [[nodiscard]] int main_thread(const traces::RankProgram& rank, uint32_t steps);
 
-// The lane that holds an operation.
-[[nodiscard]] traces::LaneId lane_of(const traces::RankProgram& rank, traces::OpId op);
-
 // The plan that changes nothing.
 [[nodiscard]] Plan plan_of(const traces::RankProgram& rank, uint32_t steps);
 

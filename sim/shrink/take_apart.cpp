@@ -77,9 +77,7 @@ JobRank rank_of(const traces::Program& program, const RankProgram& rank, Kept ke
   for (const OpId op : order) {
     at[op] = static_cast<uint32_t>(out.ops.size());
     JobOp& made = out.ops.emplace_back();
-    made.lane =
-        static_cast<uint32_t>(std::upper_bound(rank.lane_begin.begin(), rank.lane_begin.end(), op) -
-                              rank.lane_begin.begin() - 1);
+    made.lane = rank.lane_of(op);
     made.kind = plain(rank.kind[op]);
     made.name = rank.name[op];
     made.duration = rank.duration[op];

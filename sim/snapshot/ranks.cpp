@@ -44,7 +44,7 @@ class LanePlace {
     for (const OpId before : rank_.predecessors(op)) {
       if (!ended(before)) {
         out.set_waits_for(describe(before) + " of " +
-                          lane_name(evidence_, rank_.lanes[lane_of(before)]));
+                          lane_name(evidence_, rank_.lanes[rank_.lane_of(before)]));
         return out.set_state("waiting");
       }
       ready = std::max(ready, end_[before]);
@@ -87,12 +87,6 @@ class LanePlace {
     if (transfer == nullptr || end_[op] >= 0) return false;
     const auto index = static_cast<size_t>(transfer - rank_.transfers.data());
     return index < moves_.size();
-  }
-
-  [[nodiscard]] LaneId lane_of(OpId op) const {
-    return static_cast<LaneId>(
-        std::upper_bound(rank_.lane_begin.begin(), rank_.lane_begin.end(), op) -
-        rank_.lane_begin.begin() - 1);
   }
 
   [[nodiscard]] std::string describe(OpId op) const {

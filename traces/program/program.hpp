@@ -21,6 +21,7 @@
 // host lanes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -143,6 +144,10 @@ struct RankProgram {
   std::vector<std::pair<OpId, Nanos>> unknown_gaps;  // part of gap[op] that is unknown; ascending
 
   [[nodiscard]] size_t size() const { return kind.size(); }
+  [[nodiscard]] LaneId lane_of(OpId op) const {
+    return static_cast<LaneId>(std::upper_bound(lane_begin.begin(), lane_begin.end(), op) -
+                               lane_begin.begin() - 1);
+  }
   [[nodiscard]] Predecessors predecessors(OpId op) const {
     const Repeat::Place at = repeat == nullptr ? Repeat::Place{op, 0} : repeat->locate(op);
     return {edges.data() + edge_begin[at.source], edges.data() + edge_begin[at.source + 1],
