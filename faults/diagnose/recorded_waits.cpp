@@ -2,7 +2,6 @@
 #include "faults/diagnose/recorded_waits.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "faults/diagnose/flight_entry.hpp"
+#include "sim/outcome/expiry.hpp"
 
 namespace rehearse::faults {
 namespace {
@@ -76,15 +76,6 @@ std::map<uint32_t, GivenUp> given_up(const pb::Outcome& run) {
   };
   add(run.timers());
   add(run.error_text());
-  return out;
-}
-
-// "all_reduce" as watchdogs print it.
-std::string op_type_of(std::string_view collective) {
-  std::string out;
-  for (const char c : collective) {
-    if (c != '_') out += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  }
   return out;
 }
 
@@ -186,7 +177,7 @@ class Dumps {
   [[nodiscard]] bool gave_up(uint32_t rank, const pb::FlightEntry& entry) const {
     const auto call = given_up_.find(rank);
     return call != given_up_.end() &&
-           call->second == GivenUp{entry.collective_seq(), op_type_of(entry.collective()),
+           call->second == GivenUp{entry.collective_seq(), sim::op_type_of(entry.collective()),
                                    elements_of(entry.inputs())};
   }
 
@@ -220,7 +211,8 @@ Waits seen_waits(const pb::Outcome& run) {
         of_all(wait.communicator()) ? in_call[{wait.communicator(), wait.sequence()}] : waiting;
     for (const auto& [rank, call] : printed) {
       // PyTorch counts from 1.
-      if (call == GivenUp{wait.sequence() + 1, op_type_of(wait.operation()), wait.elements_in()})
+      if (call ==
+          GivenUp{wait.sequence() + 1, sim::op_type_of(wait.operation()), wait.elements_in()})
         there.insert(rank);
     }
     for (uint32_t rank = 0; rank < run.ranks(); ++rank) {

@@ -70,13 +70,14 @@ std::string desync_report(const Evidence& evidence, uint32_t rank, const traces:
       missing.push_back(member);
       continue;
     }
-    (latest.finished ? finished
-                     : started)[latest.call->sequence + 1][op_type_of(latest.call->collective)]
+    (latest.finished
+         ? finished
+         : started)[latest.call->sequence + 1][op_type_of(name_of(latest.call->collective))]
         .push_back(member);
   }
   std::string out =
       fmt::format("\n\t - [{}] Timeout at collective: {}, #{}", evidence.program.ranks[rank].rank,
-                  op_type_of(late.collective), late.sequence + 1);
+                  op_type_of(name_of(late.collective)), late.sequence + 1);
   if (!missing.empty()) {
     return out + fmt::format(
                      "\n\t - To our best knowledge, ranks [{}] are the lagging ranks that caused "

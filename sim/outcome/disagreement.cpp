@@ -86,12 +86,12 @@ std::string error_text(const pb::Launch& launch, uint32_t rank_a, const traces::
         "Mismatched {} tensor shapes: One rank sent a tensor of shape [{}], but another rank sent "
         "a "
         "tensor of shape [{}].",
-        op_type_of(a.collective), elements(a), elements(b));
+        op_type_of(name_of(a.collective)), elements(a), elements(b));
   }
   const auto print = [&](const traces::Call& call) {
     return fmt::format(
         "CollectiveFingerPrint(SequenceNumber={}, OpType={}, TensorShape=[{}], TensorDtypes={})",
-        sequence, op_type_of(call.collective), elements(call), name_of(call.dtype));
+        sequence, op_type_of(name_of(call.collective)), elements(call), name_of(call.dtype));
   };
   return fmt::format(
       "Detected mismatch between collectives on ranks. Rank {} is running collective: {}, but Rank "

@@ -8,6 +8,7 @@
 
 #include "sim/outcome/expiry.hpp"
 #include "sim/outcome/link_traffic.hpp"
+#include "sim/outcome/stuck.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -75,12 +76,6 @@ void blame_link(const Evidence& evidence, LinkId link, const std::string& why, p
   culprit.set_why(why);
 }
 
-std::string describe(const Evidence& evidence, uint32_t id) {
-  const Meeting& meeting = evidence.replayed.meetings[id];
-  return fmt::format("{} {} on {}", name_of(meeting.call.collective), meeting.sequence,
-                     evidence.program.communicators[meeting.communicator].id);
-}
-
 // All that died together: the processes of a node that fails go at once.
 void blame_dead(const Evidence& evidence, const std::vector<Expiry>& timers, const Expiry& fatal,
                 pb::Outcome& out) {
@@ -96,7 +91,7 @@ void blame(const Evidence& evidence, const std::vector<Expiry>& timers, const Ex
   if (fatal.timer == "memory") {
     return blame_rank(evidence, fatal.rank, "its GPU has not enough memory", out);
   }
-  const std::string what = describe(evidence, fatal.meeting);
+  const std::string what = describe_meeting(evidence, evidence.replayed.meetings[fatal.meeting]);
   if (fatal.link != platforms::kNoLink) {
     return blame_link(evidence, fatal.link, fmt::format("was down under {}", what), out);
   }
@@ -113,7 +108,8 @@ void blame(const Evidence& evidence, const std::vector<Expiry>& timers, const Ex
       fatal.time);
   if (link != platforms::kNoLink) {
     blame_link(evidence, link,
-               fmt::format("bounds {}, which did not end in time", describe(evidence, root.moving)),
+               fmt::format("bounds {}, which did not end in time",
+                           describe_meeting(evidence, evidence.replayed.meetings[root.moving])),
                out);
   }
 }

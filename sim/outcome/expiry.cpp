@@ -56,7 +56,7 @@ std::string watchdog_text(const traces::Call& call, const TorchTimers& torch) {
   return fmt::format(
       "Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, OpType={}, NumelIn={}, "
       "NumelOut={}, Timeout(ms)={}) ran for {} milliseconds before timing out.",
-      call.sequence + 1, op_type_of(call.collective), call.bytes_in / element,
+      call.sequence + 1, op_type_of(name_of(call.collective)), call.bytes_in / element,
       call.bytes_out / element, ms, ms);
 }
 
@@ -333,8 +333,8 @@ void out_of_memory(const Evidence& evidence, const pb::Launch& launch,
 
 }  // namespace
 
-std::string op_type_of(traces::Collective collective) {
-  std::string text(name_of(collective));
+std::string op_type_of(std::string_view collective) {
+  std::string text(collective);
   std::erase(text, '_');
   for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return text;

@@ -14,6 +14,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/memory/account.hpp"
@@ -21,8 +22,8 @@
 
 namespace rehearse::sim {
 
-// A collective as PyTorch's watchdog spells it: "ALLREDUCE".
-[[nodiscard]] std::string op_type_of(traces::Collective collective);
+// A collective as PyTorch's watchdog spells it: "ALLREDUCE" of all_reduce.
+[[nodiscard]] std::string op_type_of(std::string_view collective);
 
 struct Expiry {
   Nanos time = 0;
