@@ -9,8 +9,6 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr Retry kTcp{200'000'000, 120'000'000'000, 16};
-
 bool any_transport(const std::vector<CommunicatorModel>& models, const char* name) {
   return std::any_of(models.begin(), models.end(), [&](const CommunicatorModel& model) {
     return model.transport().find(name) != std::string::npos;
@@ -49,10 +47,19 @@ std::map<platforms::LinkId, Retry> retries_of(const Schedule& schedule,
       // The specification reads a timeout of 0 as none: nothing is tried again.
       out[change.link] = retry.first > 0 ? retry : Retry{0, 0, 0};
     } else if (tcp && (network || link.kind == LinkKind::kInterface)) {
-      out[change.link] = kTcp;
+      out[change.link] = kTcpRetry;
     }
   }
   return out;
+}
+
+Nanos patience_of(const Retry& retry) {
+  Nanos sum = 0, wait = retry.first;
+  for (int i = 0; i < retry.times; ++i) {
+    sum += wait;
+    wait = std::min(2 * wait, retry.longest);
+  }
+  return sum;
 }
 
 Nanos next_try(const Retry& retry, Nanos stands, Nanos up) {

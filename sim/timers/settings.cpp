@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "sim/nccl/environment.hpp"
 #include "sim/nccl/version.hpp"
+#include "sim/timers/retries.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -138,7 +139,7 @@ RankTimers timers_of(const pb::Launch& launch, const std::map<std::string, std::
   const int64_t sleep = variables.of_nccl("NCCL_SOCKET_RETRY_SLEEP_MSEC", 100, 0, 1'000'000);
   out.network.connect = tries * (tries + 1) / 2 * sleep * kMillisecond;
   out.network.connect_tries = static_cast<int>(tries);
-  out.network.tcp = 924'600 * kMillisecond;
+  out.network.tcp = patience_of(kTcpRetry);
   return out;
 }
 

@@ -5,7 +5,7 @@
 //   PyTorch   torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp and torch/distributed/constants.py
 //   NCCL      src/transport/net_ib.cc (timeout 14, from 2.14 on 18, from 2.23 on 20; 7 retries), src/misc/socket.cc
 //   Horovod   horovod/common/stall_inspector.h
-//   Linux     tcp_retries2 = 15, which is 924.6 s with the shortest retransmission timeout (ip-sysctl.rst)
+//   Linux     sim/timers/retries.hpp
 #pragma once
 
 #include <algorithm>

@@ -38,6 +38,10 @@ TEST_CASE("sockets try to connect for about a minute", "[sim][timers]") {
   CHECK(timers(pb::PYTORCH, {}).network.connect == 59'500'000'000);
 }
 
+TEST_CASE("an established connection is given up after 924.6 s", "[sim][timers]") {
+  CHECK(timers(pb::PYTORCH, {}).network.tcp == 924'600'000'000);
+}
+
 TEST_CASE("PyTorch's watchdog follows its variables, old names too", "[sim][timers]") {
   const TorchTimers plain = timers(pb::PYTORCH, {}).torch;
   CHECK(plain.timeout == 600 * kSecond);
