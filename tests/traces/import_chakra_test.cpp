@@ -186,6 +186,21 @@ TEST_CASE("ranks, groups and peers of several files fit together", "[import][cha
   CHECK(send.peer == 3);
   CHECK(got->trace.ranks[3].ops.calls.at(1).peer == 1);
 
+  // A size that no buffer has stays within its limit.
+  ChakraFile huge;
+  huge.groups(R"([{"pg_name": "1", "pg_desc": "stage", "pg_size": 2, "ranks": [0, 1]}])");
+  huge.add({.id = 1,
+            .name = "sum",
+            .type = 7,
+            .micros = 5,
+            .cpu = false,
+            .comm_type = 2,
+            .comm_size = INT64_MAX,
+            .group = "1"});
+  const auto bounded = import_files({folder.write("huge.0.et", huge.bytes())}, {}, silent);
+  REQUIRE(bounded);
+  CHECK(bounded->trace.ranks[0].ops.calls.at(0).bytes_out == Bytes{1} << 50);
+
   // One of them alone: its peer makes the job larger than its files.
   const auto one = import_files({files[1]}, {}, silent);
   REQUIRE(one);

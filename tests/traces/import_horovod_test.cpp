@@ -237,6 +237,25 @@ TEST_CASE("oddities of timelines are said", "[import][horovod]") {
   CHECK(got.trace.ranks[0].ops.calls.size() == 1);
 }
 
+TEST_CASE("sizes of timelines that no buffer has stay within their limit", "[import][horovod]") {
+  Timeline t(false);
+  for (int pid = 1; pid <= 40; ++pid) {
+    t.tensor(pid, fmt::format("t{}", pid));
+    t.begin(pid, "NEGOTIATE_REDUCESCATTER", 0);
+    for (const int rank : {0, 1000}) t.ready(pid, rank, 1);
+    t.end(pid, 10);
+    t.begin(pid, "REDUCESCATTER", 20);
+    t.end(pid, 90, R"({"dtype": "complex128", "shape": "[140737488355327]"})");
+  }
+  const Imported got = imported(t.text());
+  for (const Call& call : got.trace.ranks[0].ops.calls) {
+    CHECK(call.bytes_out > 0);
+    CHECK(call.bytes_out <= Bytes{1} << 50);
+    CHECK(call.bytes_in > 0);
+    CHECK(call.bytes_in <= Bytes{1} << 50);
+  }
+}
+
 TEST_CASE("a mark of a rank far beyond all others makes no job of a million", "[import][horovod]") {
   Timeline t = two_steps();
   t.begin(1, "NEGOTIATE_ALLREDUCE", 5000);

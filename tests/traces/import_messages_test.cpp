@@ -82,4 +82,14 @@ TEST_CASE("a kernel whose messages nothing tells is still an exchange of all", "
   CHECK(got->trace.ranks[0].ops.calls.at(0).collective == Collective::kAllToAll);
 }
 
+TEST_CASE("sizes that no buffer has stay within their limit", "[import][kineto]") {
+  std::string events =
+      R"js({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllGather_RING_LL(x)", "pid": 0, "tid": 9, "ts": 5, "dur": 5, "args": {"device": 0, "stream": 9, "correlation": 1, "Collective name": "_allgather_base", "dtype": "Float", "In msg nelems": 140737488355328, "Group size": 4096}})js";
+  const auto got = import_text(document(events, 0, 2));
+  REQUIRE(got);
+  const Call& call = got->trace.ranks[0].ops.calls.at(0);
+  CHECK(call.bytes_in == Bytes{1} << 49);
+  CHECK(call.bytes_out == Bytes{1} << 50);
+}
+
 }  // namespace rehearse::import_messages_test

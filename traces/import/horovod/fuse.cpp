@@ -23,7 +23,7 @@ bool near(Nanos a, Nanos b) { return a > b ? a - b <= kTogether : b - a <= kToge
 
 void absorb(FusedCall& into, const TensorCall& call) {
   into.end = std::max(into.end, call.end);
-  into.bytes = std::min(into.bytes + call.bytes, kMostBytes);
+  into.bytes = std::min(into.bytes + std::min(call.bytes, kMostBytes), kMostBytes);
   into.sized = into.sized && (call.bytes > 0 || call.collective == Collective::kBarrier);
   ++into.tensors;
   std::map<RankId, Nanos> ready;

@@ -13,7 +13,7 @@ namespace rehearse::traces::kineto {
 namespace {
 
 constexpr size_t kLookBack = 16;         // spans that may have begun since the one that encloses
-constexpr size_t kMostCollected = 8192;  // sends and receives of one group
+constexpr size_t kMostCollected = 8192;  // spans that may belong to one launch
 
 // What the other buffer holds when only one is recorded.
 void derive_sizes(Call& call, Bytes in, Bytes out, int64_t ranks) {
@@ -30,7 +30,7 @@ Bytes bytes_of(int64_t elements, int size) {
   Bytes bytes = 0;
   if (elements < 0 || size == 0 || __builtin_mul_overflow(elements, int64_t{size}, &bytes))
     return -1;
-  return bytes < (Bytes{1} << 50) ? bytes : -1;
+  return bytes < kMostBytes ? bytes : -1;
 }
 
 int32_t peer_of(const CallFacts& f, Collective c, const Communicator& group) {

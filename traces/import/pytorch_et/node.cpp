@@ -186,7 +186,9 @@ std::optional<CommNode> NodeParser::parse(const Element& element) {
   if (inputs.size() > 0) row.bytes_in = tensor_bytes(inputs.at(0).value_unsafe(), 0);
   dom::array outputs;
   if (values_of(node, "outputs").get(outputs) == simdjson::SUCCESS) {
-    for (const dom::element value : outputs) row.bytes_out += tensor_bytes(value, 0);
+    for (const dom::element value : outputs) {
+      row.bytes_out = std::min(row.bytes_out + tensor_bytes(value, 0), kMostBytes);
+    }
   }
   if (name_at && *name_at >= 2) {
     const dom::element group = inputs.at(*name_at - 2).value_unsafe();
