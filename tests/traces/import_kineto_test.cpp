@@ -210,6 +210,18 @@ TEST_CASE("an old collective gets its arguments from the host span around its la
   CHECK(got->findings.count("sendrecv-assumed-all-to-all") == 0);
 }
 
+TEST_CASE("the operator that told a collective in 2021 gives its size", "[import][kineto]") {
+  const auto got = import_text(document(
+      R"js({"ph": "X", "cat": "Operator", "name": "nccl:all_reduce", "pid": 1, "tid": "2", "ts": 160, "dur": 75, "args": {"External id": 2513, "Input Dims": [[2000]], "Input type": ["float"]}},
+         {"ph": "X", "cat": "Kernel", "name": "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", "pid": 0, "tid": "stream 16", "ts": 162, "dur": 1556, "args": {"device": 0, "stream": 16, "correlation": 33218, "external id": 2513}})js",
+      0, 2));
+  REQUIRE(got);
+  const Call* call = call_of(*got, "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)");
+  REQUIRE(call);
+  CHECK(call->bytes_in == 8000);
+  CHECK(call->dtype == DType::kFp32);
+}
+
 TEST_CASE("cut lists of ranks are completed from pg_config", "[import][kineto]") {
   const auto got = import_text(
       R"js({"distributedInfo": {"rank": 0, "world_size": 4, "backend": "nccl", "nccl_version": "2.21.5", "pg_config": [

@@ -249,7 +249,7 @@ void Builder::host(const Event& e, const Element& element, OpKind kind) {
   LaneId lane = 0;
   if (!times(e, element, start, duration) || !host_lane(e, element, lane)) return;
   part_.trace.ops.add(kind, lane, name_of(e.name, element), start, duration);
-  if (kind == OpKind::kHost && e.name == "record_param_comms") {
+  if (kind == OpKind::kHost && e.has_call) {
     communication_.span(lane, start, duration, e.external, facts_of(e));
   }
 }

@@ -78,8 +78,7 @@ CallFacts facts_of(const Event& event) {
   const CallArgs& a = event.call;
   CallFacts f;
   if (!a.name.empty()) f.collective = collective_of(a.name);
-  const bool annotation = event.category == Category::kUserAnnotation;
-  if (!f.collective && annotation) f.collective = collective_of(event.name);
+  if (!f.collective && event.name.starts_with("nccl:")) f.collective = collective_of(event.name);
   f.elements_in = a.elements_in;
   f.elements_out = a.elements_out;
   std::string_view type = a.dtype;

@@ -90,8 +90,9 @@ Wanted wanted_of(const Event& e, bool& call_too) {
       return Wanted::kRuntime;
     case Category::kCudaSync:
       return Wanted::kSync;
-    case Category::kHostOp:
-      return e.name == "record_param_comms" ? Wanted::kCall : Wanted::kNothing;
+    case Category::kHostOp:  // in 2021 what is an annotation now was an operator
+      return e.name == "record_param_comms" || e.name.starts_with("nccl:") ? Wanted::kCall
+                                                                           : Wanted::kNothing;
     case Category::kUserAnnotation:
       return e.name.starts_with("nccl:") ? Wanted::kCall : Wanted::kNothing;
     default:
