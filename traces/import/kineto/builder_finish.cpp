@@ -71,7 +71,9 @@ void Builder::join_calls(const Metadata& metadata) {
   Operations& ops = part_.trace.ops;
   std::unordered_map<int64_t, Communication::Launch> launches;
   for (const int64_t id : communication_.correlations(ops)) {
-    if (const auto op = calls_.find(id)) launches[id] = {ops.lane[*op], ops.start[*op]};
+    const auto op = calls_.find(id);
+    if (!op) continue;
+    launches[id] = {ops.lane[*op], ops.start[*op], ops.kind[*op] == OpKind::kGraphLaunch};
   }
   communication_.attach(part_, metadata, launches, context_.strings, file_, context_.findings);
 }

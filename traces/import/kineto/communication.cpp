@@ -48,6 +48,21 @@ int32_t peer_of(const CallFacts& f, Collective c, const Communicator& group) {
   return at == group.members.end() ? -1 : static_cast<int32_t>(at - group.members.begin());
 }
 
+// Of all calls, -1 where one of them does not tell.
+int64_t sum_of_bytes(const std::vector<CallFacts>& calls, int64_t CallFacts::*elements) {
+  Bytes sum = 0;
+  for (const CallFacts& c : calls) {
+    const Bytes bytes = bytes_of(c.*elements, c.element_bytes);
+    if (bytes < 0 || __builtin_add_overflow(sum, bytes, &sum)) return -1;
+  }
+  return sum;
+}
+
+bool is_message(const CallFacts& f) {
+  return (f.collective == Collective::kSend && f.destination >= 0) ||
+         (f.collective == Collective::kRecv && f.source >= 0);
+}
+
 }  // namespace
 
 void CallFacts::complete(const CallFacts& o) {
@@ -155,24 +170,48 @@ void Communication::complete(Kernel& kernel, const Launch* launch,
   }
 }
 
-// Sends and receives that were collected and launched together: those before the launch that launched nothing
-// themselves, back to the last that did.
-std::vector<CallFacts> Communication::collected(const Launch& launch) {
+// Calls that were collected and launched together: those before the launch that launched nothing themselves, back to
+// the last that did.
+template <typename Wanted>
+std::vector<CallFacts> Communication::collected(const Launch& launch, const Wanted& wanted) {
   std::vector<CallFacts> found;
-  for (auto s = behind(launch); s != spans_.begin();) {
+  auto s = behind(launch);
+  for (size_t i = 0; i < kMostCollected && s != spans_.begin(); ++i) {
     --s;
-    if (s->lane != launch.lane || found.size() >= kMostCollected) break;
+    if (s->lane != launch.lane) break;
     if (s->end >= launch.start) continue;
     if (s->launches) break;
-    const auto c = s->facts.collective;
-    const bool message = (c == Collective::kSend && s->facts.destination >= 0) ||
-                         (c == Collective::kRecv && s->facts.source >= 0);
-    if (!message) continue;
+    if (!wanted(s->facts)) continue;
     s->launches = true;
     found.push_back(s->facts);
   }
   std::reverse(found.begin(), found.end());
   return found;
+}
+
+// The collectives of one kind and group that a kernel without a size ran, as PyTorch's coalescing collects them: one
+// call of their bytes together. How many they were, 0 for none.
+size_t Communication::join_collected(Kernel& kernel, const Launch& launch,
+                                     std::optional<Collective> kind) {
+  std::optional<CallFacts> nearest;
+  const std::vector<CallFacts> calls = collected(launch, [&](const CallFacts& f) {
+    // Annotations inside of these calls, which may tell a size too, do not tell the size of the group.
+    const bool sized =
+        f.group_size > 0 && f.element_bytes > 0 && (f.elements_in >= 0 || f.elements_out >= 0);
+    if (!f.collective || is_point_to_point(*f.collective) || !sized) return false;
+    if (kind && f.collective != kind) return false;
+    if (!nearest) nearest = f;
+    return f.collective == nearest->collective && f.group == nearest->group &&
+           f.ranks == nearest->ranks;
+  });
+  if (calls.empty()) return 0;
+  CallFacts whole = calls.front();
+  whole.elements_in = sum_of_bytes(calls, &CallFacts::elements_in);
+  whole.elements_out = sum_of_bytes(calls, &CallFacts::elements_out);
+  whole.element_bytes = 1;
+  whole.complete(kernel.facts);
+  kernel.facts = std::move(whole);
+  return calls.size();
 }
 
 void Communication::attach(RankPart& part, const Metadata& metadata,
@@ -233,12 +272,21 @@ void Communication::attach(RankPart& part, const Metadata& metadata,
     const Nanos launched = launch != nullptr ? launch->start : ops.start[k.op];
     part.launched[k.call] = launched;
     const std::string& name = strings.at(ops.name[k.op]);
+    const auto by_name = collective_of_kernel(name);
+    const bool exchange =
+        by_name == Collective::kAllToAll && name.find("SendRecv") != std::string::npos;
+    const bool unsized = k.facts.elements_in < 0 && k.facts.elements_out < 0;
+    if (unsized && !exchange && launch != nullptr && !launch->graph) {
+      if (const size_t calls = join_collected(k, *launch, by_name); calls > 1) {
+        findings.add("calls-run-together", Severity::kInfo, where,
+                     "collectives that the program collected ran as one kernel: it is one call of "
+                     "their bytes together",
+                     calls);
+      }
+    }
     if (!k.facts.collective) {
-      const auto by_name = collective_of_kernel(name);
-      const bool exchange =
-          by_name == Collective::kAllToAll && name.find("SendRecv") != std::string::npos;
       std::vector<CallFacts> messages;
-      if (exchange && launch != nullptr) messages = collected(*launch);
+      if (exchange && launch != nullptr) messages = collected(*launch, is_message);
       if (!messages.empty()) {
         const uint64_t group = messages.size() > 1 ? ++group_number : 0;
         for (size_t i = 0; i < messages.size(); ++i) {

@@ -2,7 +2,7 @@
 // Gives the collectives of a rank their arguments. New traces have them on the kernel; older ones
 // on the host operation (record_param_comms, or its "nccl:..." annotation) whose span holds the
 // launch; the oldest nowhere. Sends and receives that were collected and launched as one kernel
-// become a call each, of one group. Also the communicators they run on.
+// become a call each, of one group; collectives become one call. Also the communicators they run on.
 #pragma once
 
 #include <optional>
@@ -44,6 +44,7 @@ class Communication {
   struct Launch {
     LaneId lane = 0;
     Nanos start = 0;
+    bool graph = false;  // of kernels that were captured earlier
   };
   // Fills calls, communicators, recorded sequence and launch times of `part`. `launches` finds the
   // host call of a correlation id. Times are those of the events, before the base is added.
@@ -71,7 +72,9 @@ class Communication {
   [[nodiscard]] std::vector<Span>::iterator behind(const Launch& launch);
   void complete(Kernel& kernel, const Launch* launch,
                 const std::unordered_map<int64_t, Span*>& by_external);
-  [[nodiscard]] std::vector<CallFacts> collected(const Launch& launch);
+  template <typename Wanted>
+  [[nodiscard]] std::vector<CallFacts> collected(const Launch& launch, const Wanted& wanted);
+  size_t join_collected(Kernel& kernel, const Launch& launch, std::optional<Collective> kind);
 
   std::vector<Span> spans_;
   std::vector<Kernel> kernels_;
