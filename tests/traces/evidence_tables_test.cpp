@@ -277,6 +277,64 @@ TEST_CASE("processes that do not know of each other are not one measurement",
   CHECK(read.findings.count("nccl-tests-not-joined") == 1);
 }
 
+TEST_CASE("devices that were listed before NCCL 2 count", "[evidence][nccl-tests]") {
+  const pb::MeasuredTable t = only_table(
+      "# Using devices\n"
+      "#   Rank  0 uses device  0 [0x04] GeForce GTX 1080\n"
+      "#   Rank  1 uses device  1 [0x05] GeForce GTX 1080\n"
+      "#      bytes             N    type      op     time  algbw  busbw      res     time  algbw  "
+      "busbw      res\n"
+      "      100000        100000    char     sum    0.150   0.67   0.67    0e+00    0.140   0.71  "
+      " "
+      "0.71    0e+00\n",
+      "all_reduce.txt");
+  CHECK(t.gpus() == 2);
+  CHECK(t.hardware() == "GeForce GTX 1080");
+  CHECK(t.rows(0).out_of_place().time_us() == 150);
+}
+
+TEST_CASE("runs of unnamed collectives are one table only with the same columns",
+          "[evidence][nccl-tests]") {
+  const std::string head =
+      "# nThread 1 nGpus 2 minBytes 64 maxBytes 64 step: 2(factor) warmup iters: 5 iters: 20\n"
+      "#   Rank  0 Pid   1320 on node-a device  0 [0x00] Tesla V100-SXM2-16GB\n"
+      "#   Rank  1 Pid   1320 on node-a device  1 [0x01] Tesla V100-SXM2-16GB\n"
+      "#  size  count  type  redop  root  time  algbw  busbw  #wrong\n";
+  const std::string sum = head + "     64     16  float   sum  -1  3.3   0.02   0.02  0\n";
+  const std::string none = head + "     64     16  float   none  -1  3.4   0.02   0.01  0\n";
+  CHECK(tables_of(must_read(sum + none)).tables_size() == 2);
+  CHECK(tables_of(must_read(sum + sum)).tables_size() == 1);
+}
+
+TEST_CASE("wrong results of a test are said", "[evidence][nccl-tests]") {
+  const auto with = [](const std::string& wrong, const std::string& end) {
+    return must_read(
+        "#   Rank  0 Pid   1320 on node-a device  0 [0x00] Tesla V100-SXM2-16GB\n"
+        "#  size  count  type  redop  root  time  algbw  busbw  #wrong\n"
+        "     64     16  float   sum  -1  3.3   0.02   0.02  " +
+        wrong + "\n# Out of bounds values : " + end + "\n");
+  };
+  CHECK(with("0", "0 OK").findings.count("nccl-tests-wrong-values") == 0);
+  CHECK(with("N/A", "0 OK").findings.count("nccl-tests-wrong-values") == 0);
+  CHECK(with("1e-06", "0 OK").findings.count("nccl-tests-wrong-values") == 0);
+  CHECK(with("12", "1 FAILED").findings.count("nccl-tests-wrong-values") == 1);
+  CHECK(with("3e+00", "1 FAILED").findings.count("nccl-tests-wrong-values") == 1);
+}
+
+TEST_CASE("a test that failed says so", "[evidence][nccl-tests]") {
+  const std::string head =
+      "#   Rank  0 Pid   1320 on node-a device  0 [0x00] Tesla V100-SXM2-16GB\n"
+      "#  size  count  type  redop  root  time  algbw  busbw  #wrong\n";
+  const std::string failure = "node-a: Test NCCL failure common.cu:958 'remote process exited'\n";
+  const auto refused = samples::read_bytes(head + failure);
+  REQUIRE(!refused);
+  CHECK(refused.error().what.find("remote process exited") != std::string::npos);
+  const auto read =
+      must_read(head + "     64     16  float   sum  -1  3.3   0.02   0.02  0\n" + failure);
+  CHECK(read.findings.count("nccl-tests-failed") == 1);
+  CHECK(tables_of(read).tables(0).rows_size() == 1);
+}
+
 TEST_CASE("times of the host are said to be such", "[evidence][nccl-tests]") {
   std::string text = samples::kTable;
   CHECK(must_read(text).findings.count("nccl-tests-cpu-time") == 0);

@@ -126,6 +126,7 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   LogBuilder::Finished finished = text.log().finish(context.findings, file);
   finished.log.set_lines(lines.number());
   const bool has_log = text.has_log();
+  const std::string failure = text.tables().failure();
   pb::MeasuredTables tables = nccl_tests::to_tables(text.tables().finish(context.findings, file),
                                                     has_log ? &finished.log : nullptr,
                                                     finished.run_of, file, context.findings);
@@ -152,6 +153,10 @@ Result<FilePart> read(Source& source, ReadContext& context) {
     evidence.set_source(name);
     *evidence.mutable_measured() = std::move(tables);
     part.evidence.push_back(std::move(evidence));
+  }
+  if (part.evidence.empty() && !failure.empty()) {
+    return fail(Code::kBadInput, "nccl-tests failed before its first row: " + failure, file,
+                "run it again with NCCL_DEBUG=INFO, which says why");
   }
   if (part.evidence.empty()) {
     return fail(Code::kBadInput, "neither a message of NCCL nor a row of nccl-tests is in it", file,

@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "traces/evidence/evidence.hpp"
 #include "traces/evidence/names.hpp"
+#include "traces/import/scan.hpp"
 
 namespace rehearse::traces::nccl_tests {
 namespace {
@@ -114,9 +115,26 @@ void join_log(Run& run, const pb::NcclLog& log, const std::vector<uint32_t>& run
   }
 }
 
+// Rows whose results were checked and counted as wrong; older versions print a difference, which is no count.
+uint64_t wrong_rows(const pb::MeasuredTable& table) {
+  const auto counted = [](const pb::MeasuredHalf& half) {
+    Scan scan(half.wrong());
+    const auto count = scan.natural();
+    return count && scan.at_end() && *count > 0;
+  };
+  return static_cast<uint64_t>(
+      std::count_if(table.rows().begin(), table.rows().end(), [&](const pb::MeasuredRow& row) {
+        return counted(row.out_of_place()) || counted(row.in_place());
+      }));
+}
+
 // Everything that must be alike for two runs to be one table.
 std::string conditions_of(const pb::MeasuredTable& table) {
   pb::MeasuredTable key = table;
+  if (key.collective().empty()) {  // only the columns tell whether both measured the same
+    key.set_options(fmt::format("{} {} {}", key.options(), key.rows(0).redop(),
+                                key.rows(0).root() >= 0 ? "rooted" : ""));
+  }
   key.clear_id();
   key.clear_rows();
   key.clear_average_busbw();
@@ -188,6 +206,14 @@ pb::MeasuredTables to_tables(std::vector<Run> runs, const pb::NcclLog* log,
       continue;
     }
     complete(run.table, file, findings);
+    if (const uint64_t rows = wrong_rows(run.table); rows > 0 || run.wrong) {
+      findings.add(
+          "nccl-tests-wrong-values", Severity::kWarning,
+          fmt::format("{}: run {}", file, run.number),
+          "the calls gave wrong results: a fault of memory, a link or the library; find it "
+          "before the times are used",
+          std::max<uint64_t>(rows, 1));
+    }
     if (run.cpu_time) {
       findings.add(
           "nccl-tests-cpu-time", Severity::kWarning, fmt::format("{}: run {}", file, run.number),

@@ -111,10 +111,14 @@ std::optional<pb::MeasuredDevice> device_in(std::string_view text) {
   const auto rank = scan.natural();
   if (!rank || *rank > UINT32_MAX) return std::nullopt;
   if (scan.literal("Group ") && !scan.natural()) return std::nullopt;
-  // The first version does not tell the process.
+  // The first versions do not tell the process, and before NCCL 2 not the host either.
   const auto pid = scan.literal("Pid ") ? scan.integer() : std::optional<int64_t>(0);
-  if (!pid || !scan.literal("on ")) return std::nullopt;
-  const auto host = scan.word();
+  std::optional<std::string_view> host = "";
+  if (!pid) return std::nullopt;
+  if (!scan.literal("uses ")) {
+    if (!scan.literal("on ")) return std::nullopt;
+    host = scan.word();
+  }
   if (!host || !scan.literal("device ")) return std::nullopt;
   const auto device = scan.natural();
   if (!device || *device > 4096 || !scan.literal("[")) return std::nullopt;
@@ -134,7 +138,8 @@ bool is_bare_header(std::string_view text) {
   if (text.starts_with("Rank ")) return device_in(text).has_value();
   if (text.starts_with("size ")) return text.find(" algbw ") != std::string_view::npos;
   return text.starts_with("nccl-tests version ") || text.starts_with("rccl-tests version ") ||
-         text.starts_with("Collective test starting:") || text.starts_with("Avg bus bandwidth ");
+         text.starts_with("Collective test starting:") || text.starts_with("Avg bus bandwidth ") ||
+         text.starts_with("Out of bounds values ");
 }
 
 int32_t setting(std::string_view text, std::string_view key, int32_t otherwise) {
@@ -262,6 +267,9 @@ TableBuilder::Said TableBuilder::comment(std::string_view text, size_t column, u
     close_row();
     scan.literal(":");
     if (const auto average = scan.number()) run().table.set_average_busbw(*average);
+  } else if (scan.literal("Out of bounds values")) {
+    close_row();
+    run().wrong = run().wrong || body.ends_with("FAILED");
   } else if ((body.starts_with("size ") || body.starts_with("bytes ")) &&
              body.find("algbw") != std::string_view::npos) {
     read_header(text, column);
@@ -331,6 +339,9 @@ TableBuilder::Said TableBuilder::add(std::string_view line_text, uint64_t line) 
   } else if (continues_row(words)) {
     open_->rest.insert(open_->rest.end(), words.begin(), words.end());
     open_->ends.resize(open_->rest.size(), 0);
+  } else if (text.find("Test NCCL failure") != std::string_view::npos ||
+             text.find("Test CUDA failure") != std::string_view::npos) {
+    if (failures_++ == 0) failure_ = fmt::format("line {}: {}", line, text.substr(0, 200));
   } else {
     for (const std::string_view word : words) {
       const std::string_view name = word.substr(word.rfind('/') + 1);
@@ -397,6 +408,10 @@ std::vector<Run> TableBuilder::finish(Findings& findings, const std::string& fil
     findings.add("nccl-tests-half-incomplete", Severity::kWarning,
                  fmt::format("{}: line {}", file, half_line_),
                  "in-place halves that are cut or N/A are not used", halves_lost_);
+  }
+  if (failures_ > 0) {
+    findings.add("nccl-tests-failed", Severity::kWarning, fmt::format("{}: {}", file, failure_),
+                 "the program ended there: sizes that were to follow are missing", failures_);
   }
   for (const Run& each : runs_) {
     if (each.twice_line == 0) continue;

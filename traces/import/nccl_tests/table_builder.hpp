@@ -24,6 +24,7 @@ struct Run {
   bool redop_column = false, root_column = false, header_seen = false;
   bool milliseconds = false;  // times are, as the first version printed them
   bool cpu_time = false;      // times are of the host (-C)
+  bool wrong = false;         // it says at its end that values were wrong
   // Cells from the time of one half to that of the other: 4, more with times per iteration.
   size_t half_cells = 4;
   size_t in_place_at = 0;   // column of the line where the time of the in-place half ends, 0: none
@@ -43,6 +44,8 @@ class TableBuilder {
   void tell_version(const std::string& version);
   // Runs so far; the last one is being read.
   [[nodiscard]] uint32_t runs() const { return static_cast<uint32_t>(runs_.size()); }
+  // The first message of a test that failed, with its line; "" where none did.
+  [[nodiscard]] const std::string& failure() const { return failure_; }
   // Ends the file; the builder is empty then.
   [[nodiscard]] std::vector<Run> finish(Findings& findings, const std::string& file);
 
@@ -69,6 +72,8 @@ class TableBuilder {
   std::string version_;
   std::string prefix_;  // what a launcher put before the last comment
   uint64_t incomplete_ = 0, incomplete_line_ = 0, halves_lost_ = 0, half_line_ = 0;
+  uint64_t failures_ = 0;
+  std::string failure_;  // the first, with its line
 };
 
 }  // namespace rehearse::traces::nccl_tests
