@@ -256,6 +256,24 @@ TEST_CASE("sizes of timelines that no buffer has stay within their limit", "[imp
   }
 }
 
+TEST_CASE("collectives that only some ranks were ready for are said", "[import][horovod]") {
+  Timeline t;
+  t.tensor(1, "grad");
+  add_fused(t, 1000);
+  CHECK(import_text(t.text())->findings.count("ranks-not-marked") == 0);
+  t.begin(1, "NEGOTIATE_ALLREDUCE", 9000);
+  t.ready(1, 1, 9001);
+  t.end(1, 9010);
+  t.begin(1, "ALLREDUCE", 9011);
+  t.begin(1, "NCCL_ALLREDUCE", 9012);
+  t.end(1, 9020);
+  t.end(1, 9021, R"({"dtype": "float32", "shape": "[4]"})");
+  const auto got = import_text(t.text());
+  REQUIRE(got);
+  CHECK(got->findings.count("ranks-not-marked") == 1);
+  CHECK(got->trace.ranks[0].ops.calls.size() == 2);
+}
+
 TEST_CASE("a mark of a rank far beyond all others makes no job of a million", "[import][horovod]") {
   Timeline t = two_steps();
   t.begin(1, "NEGOTIATE_ALLREDUCE", 5000);

@@ -155,6 +155,16 @@ std::vector<RankPart> ranks_of(Timeline& timeline, const std::string& file, Read
                          "ranks are taken to come when the collective starts",
                          without);
   }
+  const auto partly =
+      static_cast<uint64_t>(std::count_if(calls.begin(), calls.end(), [&](const FusedCall& c) {
+        return !c.ready.empty() && c.ready.size() < ranks;
+      }));
+  if (partly > 0) {
+    context.findings.add("ranks-not-marked", Severity::kWarning, file,
+                         "only some ranks are marked ready for these: all are taken to be in them, "
+                         "for a timeline does not tell a process set from ranks that had joined",
+                         partly);
+  }
   if (!calls.empty() && last > 0) {
     context.findings.add(
         "times-of-rank-0", Severity::kInfo, file,
