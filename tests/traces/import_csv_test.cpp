@@ -166,6 +166,9 @@ TEST_CASE("a table without the columns of the mapping is refused with those it l
   REQUIRE_FALSE(got);
   CHECK_THAT(got.error().message(),
              Catch::Contains("no column 'd'") && Catch::Contains("table.csv:1"));
+  const auto one = mapped("r;t;d;o;b\n0;1;1;k;\n", kPlain);
+  REQUIRE_FALSE(one);
+  CHECK_THAT(one.error().message(), Catch::Contains("change the separator"));
   const auto unknown = import_text("a,b,c\n1,2,3\n", {}, "x.csv");
   REQUIRE_FALSE(unknown);
   CHECK_THAT(unknown.error().message(), Catch::Contains("no known trace format"));
@@ -182,6 +185,15 @@ TEST_CASE("rows that cannot be used are findings", "[import][csv][refusal]") {
   CHECK(got->findings.count("negative-duration") == 1);
   CHECK(got->findings.count("row-of-other-length") == 2);
   CHECK(got->trace.ranks[0].ops.size() == 3);
+}
+
+TEST_CASE("a table of which no row can be used says why", "[import][csv][refusal]") {
+  const auto late = mapped("r,t,d,o,b\n0,1e300,1,k,\n0,abc,1,k,\n", kPlain);
+  REQUIRE_FALSE(late);
+  CHECK_THAT(late.error().message(), Catch::Contains("2 row-without-time"));
+  const auto other = mapped("r,t,d,o,b\n0,1,1,other,\n", kPlain);
+  REQUIRE_FALSE(other);
+  CHECK_THAT(other.error().message(), Catch::Contains("add them to the mapping"));
 }
 
 TEST_CASE("a table cut at every hundredth is refused, or marked", "[import][csv][refusal]") {

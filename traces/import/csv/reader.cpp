@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/import/csv/csv.hpp"
 #include "traces/import/csv/table.hpp"
+#include "traces/import/nothing_used.hpp"
 
 namespace rehearse::traces::csv {
 
@@ -13,8 +14,10 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   }
   RH_TRY(Table table, read_table(source, mapping, context));
   if (table.rows.empty()) {
-    return fail(Code::kBadInput, "no row of the table is an operation", source.name(),
-                "the mapping " + mapping.name() + " must name the operations of this table");
+    return tl::unexpected(
+        nothing_used({Code::kBadInput, "no row of the table is an operation", source.name(),
+                      "the mapping " + mapping.name() + " must name the operations of this table"},
+                     context.findings));
   }
   FilePart part;
   part.framework = mapping.framework();

@@ -121,7 +121,8 @@ class TableReader {
       if (!guess.empty()) near = fmt::format(" (there is {})", in_quotes(guess));
       return fail(Code::kBadInput,
                   fmt::format("the table has no column {}{}", join_words(missing), near), place(),
-                  fmt::format("change the columns of the mapping {}", mapping_.name()));
+                  fmt::format("change the {} of the mapping {}",
+                              there.size() == 1 ? "separator" : "columns", mapping_.name()));
     }
     std::vector<std::string> names;
     for (const auto& [name, what] : mapping_.operations()) names.push_back(name);
@@ -185,9 +186,11 @@ class TableReader {
     }
     const auto known = known_.find(field(c.operation()));
     if (known == known_.end()) {
-      context_.findings.add("operation-unknown", Severity::kDataLoss,
-                            fmt::format("{}: {}", place(), in_quotes(field(c.operation()))),
-                            "rows of operations that the mapping does not tell are left out");
+      context_.findings.add(
+          "operation-unknown", Severity::kDataLoss,
+          fmt::format("{}: {}", place(), in_quotes(field(c.operation()))),
+          "operations that the mapping does not tell are left out: add them to the mapping, as "
+          "ignore where they are no work");
       return;
     }
     row.operation = known->second;

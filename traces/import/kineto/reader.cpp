@@ -9,6 +9,7 @@
 #include "traces/import/kineto/kineto.hpp"
 #include "traces/import/kineto/metadata.hpp"
 #include "traces/import/kineto/open_spans.hpp"
+#include "traces/import/nothing_used.hpp"
 #include "traces/import/rank_of_name.hpp"
 #include "traces/import/scan.hpp"
 #include "traces/model/utf8.hpp"
@@ -58,21 +59,6 @@ Result<void> ended_early(const JsonStream& stream, Source& source, ReadContext& 
   context.findings.add("file-cut", Severity::kDataLoss, where,
                        what + "; what came later, and the members behind the events, are missing");
   return {};
-}
-
-// Says what most of the events were left out for.
-Error no_operation(uint64_t events, const std::string& file, const Findings& findings) {
-  Error out{Code::kBadInput, fmt::format("none of its {} events is an operation", events), file,
-            "record with activities switched on, and at least one step"};
-  const Finding* most = nullptr;
-  for (const Finding& row : findings.rows()) {
-    if (most == nullptr || row.count > most->count) most = &row;
-  }
-  if (most != nullptr) {
-    out.what += fmt::format(" ({} {})", most->count, most->id);
-    out.fix = most->advice;
-  }
-  return out;
 }
 
 // Of a line: no event but rank, groups, devices or base time.
@@ -225,7 +211,10 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   FilePart part;
   std::vector<RankPart> ranks = builder.finish(metadata);
   if (ranks.front().trace.ops.size() == 0) {
-    part.unused = no_operation(stream.count(), source.name(), context.findings);
+    part.unused = nothing_used(
+        {Code::kBadInput, fmt::format("none of its {} events is an operation", stream.count()),
+         source.name(), "record with activities switched on, and at least one step"},
+        context.findings);
     return part;
   }
   const auto by_name = rank_of_name(source.name());
