@@ -62,6 +62,13 @@ TEST_CASE("a byte order mark is no content", "[import][source]") {
   const auto table = samples::read_bytes(std::string("\xef\xbb\xbf") + samples::kTable);
   REQUIRE(table);
   CHECK(samples::tables_of(*table).tables(0).nccl_tests_version() == "2.17.8");
+  // Offsets count it: they are those of the file.
+  auto source = Source::over("\xef\xbb\xbf\"a\"", "memory", {});
+  REQUIRE(source);
+  CHECK(source->head() == "\"a\"");
+  CHECK(source->offset() == 3);
+  CHECK(drain(*source).value() == "\"a\"");
+  CHECK(source->offset() == 6);
 }
 
 TEST_CASE("plain, gzip and zstd give the same bytes", "[import][source]") {
