@@ -128,6 +128,17 @@ std::string describe(const pb::PcieLink& link) {
                      format_bandwidth(bandwidth));
 }
 
+std::string describe_nvswitch(const pb::Node& node) {
+  const auto& nvlink = node.gpus(0).nvlink();
+  const auto& nvswitch = node.nvswitch();
+  std::string out = fmt::format("{} NVSwitch{}, {} links and {} per GPU", nvswitch.count(),
+                                nvswitch.count() == 1 ? "" : "es", nvlink.links(),
+                                format_bandwidth(nvlink.links() * nvlink.bandwidth()));
+  if (nvswitch.sharp()) out += ", in-switch reduction";
+  if (!nvswitch.domain().empty()) out += ", domain " + nvswitch.domain();
+  return out;
+}
+
 std::string describe(const pb::NumaDomain& numa) {
   std::string out = numa.cpu().empty() ? "CPU" : numa.cpu();
   if (numa.cores()) out += fmt::format(", {} cores", numa.cores());

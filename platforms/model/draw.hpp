@@ -23,6 +23,9 @@ namespace rehearse::platforms {
 // What joins the nodes, in one line: "rail-optimised, 32 nodes per leaf, 16 spines".
 [[nodiscard]] std::string describe_fabric(const pb::Fabric& fabric);
 
+// "4 NVSwitches, 18 links and 450 GB/s per GPU, in-switch reduction"; of a node that has GPUs.
+[[nodiscard]] std::string describe_nvswitch(const pb::Node& node);
+
 // "NVIDIA H100 80GB HBM3, 80.0 GiB", "InfiniBand 50.0 GB/s, rail 0, GPUDirect", "PCIe 5 x16, 63.0
 // GB/s".
 [[nodiscard]] std::string describe(const pb::Gpu& gpu);

@@ -12,7 +12,7 @@
 namespace rehearse::platforms {
 namespace {
 
-constexpr double kCellWidth = 92, kCellHeight = 38, kGap = 8, kTitle = 20, kPadding = 10;
+constexpr double kCellWidth = 108, kCellHeight = 38, kGap = 8, kTitle = 20, kPadding = 10;
 constexpr double kArcs = 110, kBar = 26, kMargin = 16;
 
 constexpr const char* kStyle =
@@ -28,6 +28,7 @@ constexpr const char* kStyle =
     ".h{font-size:15px;font-weight:600}"
     ".rh rect{stroke:var(--line);rx:4px}.rh .node{fill:var(--node)}.rh .numa{fill:var(--numa)}"
     ".rh .bridge{fill:var(--bridge)}.rh .gpu{fill:var(--gpu)}.rh .nic{fill:var(--nic)}"
+    ".rh .l{paint-order:stroke;stroke:var(--numa);stroke-width:3px}"
     ".rh .bar{fill:var(--bar)}.rh .nv{stroke:var(--nv);fill:none}.rh "
     ".net{stroke:var(--net);fill:none}"
     ".rh .down{stroke-dasharray:3 3}"
@@ -112,11 +113,13 @@ class NodeDrawing {
     rect(at, all, "node", "", out);
     text({at.x + kPadding, at.y + 16}, title, "", out);
     Point next{at.x + kGap, at.y + top()};
+    std::string labels;
     for (const Box& box : boxes_) {
-      place(box, next, out);
+      place(box, next, out, labels);
       next.x += box.size().width + kGap;
     }
     nvlinks(at, all, out);
+    out += labels;  // above the NVLinks that cross them
     for (int i = 0; i < node_.gpus_size(); ++i) {
       const auto& gpu = node_.gpus(i);
       cell(gpus_[static_cast<size_t>(i)], "gpu", gpu.name(), clip(gpu.model(), 15), describe(gpu),
@@ -161,9 +164,9 @@ class NodeDrawing {
     return box;
   }
 
-  void place(const Box& box, Point at, std::string& out) {
+  void place(const Box& box, Point at, std::string& out, std::string& labels) {
     rect(at, box.size(), box.style, box.detail, out);
-    text({at.x + kPadding, at.y + 14}, box.title, "s", out);
+    text({at.x + kPadding, at.y + 14}, box.title, "s l", labels);
     Point row{at.x + kPadding, at.y + kTitle};
     const auto put = [&](const std::vector<int>& devices, std::vector<Point>& corners) {
       if (devices.empty()) return;
@@ -176,13 +179,13 @@ class NodeDrawing {
     put(box.gpus, gpus_);
     put(box.nics, nics_);
     for (const Box& child : box.below) {
-      place(child, row, out);
+      place(child, row, out, labels);
       row.x += child.size().width + kGap;
     }
   }
 
   void nvlinks(Point at, Size all, std::string& out) const {
-    if (node_.nvswitch().count()) {
+    if (node_.nvswitch().count() && !gpus_.empty()) {
       const Point bar{at.x + kGap, at.y + kTitle + kGap};
       for (size_t i = 0; i < gpus_.size(); ++i) {
         if (node_.gpus(static_cast<int>(i)).nvlink().links() == 0) continue;
@@ -190,12 +193,7 @@ class NodeDrawing {
                            gpus_[i].x + kCellWidth / 2, bar.y + kBar, gpus_[i].y);
       }
       rect(bar, {all.width - 2 * kGap, kBar}, "bar", "", out);
-      const auto& link =
-          node_.gpus_size() ? node_.gpus(0).nvlink() : pb::Nvlink::default_instance();
-      text({bar.x + kPadding, bar.y + 17},
-           fmt::format("{} NVSwitches, {} per GPU", node_.nvswitch().count(),
-                       format_bandwidth(link.links() * link.bandwidth())),
-           "", out);
+      text({bar.x + kPadding, bar.y + 17}, describe_nvswitch(node_), "", out);
     }
     for (const auto& pair : node_.nvlinks()) {
       if (pair.a() >= gpus_.size() || pair.b() >= gpus_.size()) continue;

@@ -53,13 +53,7 @@ std::vector<Branch> below(const pb::Node& node, const std::string& parent, uint3
 std::vector<Branch> nvlinks(const pb::Node& node) {
   std::vector<Branch> out;
   if (node.nvswitch().count() && node.gpus_size()) {
-    const auto& link = node.gpus(0).nvlink();
-    std::string text =
-        fmt::format("NVLink  {} NVSwitches, {} links and {} per GPU", node.nvswitch().count(),
-                    link.links(), format_bandwidth(link.links() * link.bandwidth()));
-    if (node.nvswitch().sharp()) text += ", in-switch reduction";
-    if (!node.nvswitch().domain().empty()) text += ", domain " + node.nvswitch().domain();
-    out.push_back({std::move(text), {}});
+    out.push_back({"NVLink  " + describe_nvswitch(node), {}});
   }
   if (node.nvlinks().empty()) return out;
   Branch direct{"direct links", {}};
@@ -181,9 +175,10 @@ std::string draw_text(const pb::Platform& expanded) {
     gpus += static_cast<uint64_t>(node.gpus_size());
     nics += static_cast<uint64_t>(node.nics_size());
   }
-  std::string out = fmt::format("{}: {}, {}, {}\n", expanded.name(),
-                                counted(static_cast<uint64_t>(expanded.nodes_size()), "node"),
-                                counted(gpus, "GPU"), counted(nics, "NIC"));
+  std::string out =
+      fmt::format("{}: {}, {}, {}\n", expanded.name().empty() ? "platform" : expanded.name(),
+                  counted(static_cast<uint64_t>(expanded.nodes_size()), "node"),
+                  counted(gpus, "GPU"), counted(nics, "NIC"));
   std::vector<Branch> top;
   for (const auto& group : alike_nodes(expanded)) {
     top.push_back({heading(expanded, group), inside(expanded.nodes(static_cast<int>(group[0])))});

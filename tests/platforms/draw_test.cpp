@@ -67,6 +67,29 @@ TEST_CASE("the drawing is one self-contained element with every device in it",
         count(svg, "</rect>") + count(svg, "\"/>\n") - count(svg, "<path class=\"net\""));
 }
 
+TEST_CASE("labels fit their boxes and stand above the NVLinks that cross them",
+          "[platforms][draw]") {
+  const std::string svg = draw_svg(expanded(R"(name: "cube" nodes {
+    numa { cpu: "EPYC" }
+    gpus { count: 2 model: "NVIDIA A100-SXM4-80GB" nvlink { generation: 3 links: 12 } }
+    nvlinks { a: 0 b: 1 links: 4 } })"));
+  CHECK(svg.rfind("class=\"nv\"") < svg.find("numa0: EPYC"));
+  const std::string label = "A100-SXM4-80GB";
+  REQUIRE(contains(svg, label));
+  const size_t cell = svg.find("class=\"gpu\"");
+  const size_t width = svg.find("width=\"", cell) + 7;
+  // Small letters take up to 6.4 of these units in common fonts.
+  CHECK(std::stod(svg.substr(width)) >= 6 + 6.4 * static_cast<double>(label.size()));
+}
+
+TEST_CASE("NVSwitches are told with their number and what they join", "[platforms][draw]") {
+  const std::string rack = draw_svg(expanded(R"(name: "rack" nodes {
+    numa { cpu: "Grace" }
+    gpus { count: 2 nvlink { generation: 5 links: 18 bandwidth: 5e10 } }
+    nvswitch { count: 1 domain: "rack0" } })"));
+  CHECK(contains(rack, "1 NVSwitch, 18 links and 900 GB/s per GPU, domain rack0"));
+}
+
 TEST_CASE("drawing twice gives the same bytes", "[platforms][draw]") {
   pb::Platform platform = expanded(kTwoSockets);
   for (const char* key : {"nccl", "cuda", "driver"})
