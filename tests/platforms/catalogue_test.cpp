@@ -111,7 +111,8 @@ TEST_CASE("a GPU has the memory that its driver reports", "[platforms][catalogue
   const std::vector<std::pair<const char*, double>> devices = {
       {"a100-sxm4-40gb", 40960 * kMiB}, {"a100-sxm4-80gb", 81920 * kMiB},
       {"h100-sxm5", 81559 * kMiB},      {"h200-sxm", 143771 * kMiB},
-      {"b200-sxm", 182630 * kMiB},      {"mi300x", 206141652992.0}};
+      {"b200-sxm", 182630 * kMiB},      {"mi300x", 206141652992.0},
+      {"a10g", 23028 * kMiB},           {"a40", 46068 * kMiB}};
   for (const auto& [id, reported] : devices) {
     INFO(id);
     CHECK(static_cast<double>(value(catalogue.gpu(id)).memory()) == Approx(reported).epsilon(.01));
@@ -198,6 +199,31 @@ TEST_CASE("known machines have the figures of their data sheets", "[platforms][c
   CHECK(rack.nodes_size() == 18);
   route.clear();
   CHECK(links_of(rack).nvlink({0, 0}, {17, 3}, route));
+}
+
+TEST_CASE("cloud machines have the cores, LAN and PCIe links that their descriptions tell",
+          "[platforms][catalogue]") {
+  struct Told {
+    const char* id;
+    uint32_t cores;          // of the machine
+    double lan;              // bytes per second
+    uint32_t generation;     // PCIe of the first switch
+    uint32_t adapter_lanes;  // PCIe of an adapter
+  };
+  const PlatformCatalogue catalogue = shipped_catalogue();
+  for (const Told& told : {Told{"azure-ndv4", 96, 3e9, 4, 16}, Told{"azure-ndv5", 96, 10e9, 5, 16},
+                           Told{"aws-p5", 96, 12.5e9, 4, 8}}) {
+    INFO(told.id);
+    pb::Platform platform = value(catalogue.platform(told.id));
+    REQUIRE(expand(platform, told.id));
+    const pb::Node& node = platform.nodes(0);
+    uint32_t cores = 0;
+    for (const auto& numa : node.numa()) cores += numa.cores();
+    CHECK(cores == told.cores);
+    CHECK(node.interfaces(1).bandwidth() == Approx(told.lan));
+    CHECK(node.switches(0).pcie().generation() == told.generation);
+    CHECK(node.nics(0).pcie().width() == told.adapter_lanes);
+  }
 }
 
 TEST_CASE("a cluster of 512 H100 is written in a few lines", "[platforms][catalogue]") {
