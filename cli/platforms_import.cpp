@@ -93,7 +93,9 @@ class Importing {
     if (!settings_.gpu.empty()) {
       hardware.seen.gpu_model = machines_.gpus().at(settings_.gpu).model();
     }
-    if (hardware.seen.gpu_model.empty() && hardware.seen.gpus == 0) {
+    // How many there are says nothing of what they are; how they are joined narrows it down.
+    const platforms::Seen& seen = hardware.seen;
+    if (seen.gpu_model.empty() && seen.compute_capability == 0 && !seen.nvlink) {
       return fail(Code::kBadInput, "the file does not tell its GPUs", file,
                   "give --gpu ID, or write the platform by hand");
     }

@@ -89,6 +89,7 @@ int score(const Seen& seen, const pb::Node& node) {
   // How many devices a machine has is chosen, how its GPUs are joined is what they are.
   if (seen.nvlink) agree(true, *seen.nvlink == (pairs || switched), 30);
   if (seen.nvswitch) agree(true, *seen.nvswitch == switched, 15);
+  if (seen.peer_access) agree(true, *seen.peer_access == !gpu.no_peer_access(), 30);
   return points;
 }
 

@@ -29,6 +29,7 @@ struct Seen {
   uint32_t pcie_generation = 0;  // of the GPUs
   std::optional<bool> nvlink;
   std::optional<bool> nvswitch;
+  std::optional<bool> peer_access;  // the driver allows it between GPUs
 };
 
 struct Match {

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/install.hpp"
+#include "tests/traces/evidence_samples.hpp"
 #include "tests/traces/import_samples.hpp"
 
 namespace rehearse::hardware_test {
@@ -109,6 +111,39 @@ TEST_CASE("a log tells hosts, devices and the network", "[traces][hardware]") {
   CHECK(told.ranks == 8);
   CHECK(told.seen.nics == 1);
   CHECK(told.seen.nic_kind == pb::ROCE);
+}
+
+TEST_CASE("a log that names no GPU tells how its GPUs are joined", "[traces][hardware]") {
+  // Four GeForce cards of an AMD workstation: their names stand in no line.
+  const auto log = [](const char* vendor) {
+    std::string text =
+        "n:9:9 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId "
+        "26000 commId 0xabc - Init START\n"
+        "n:9:9 [0] NCCL INFO P2P not supported between GPU0 and GPU1\n"
+        "n:9:9 [0] NCCL INFO === System : maxBw 16.0 totalBw 24.0 ===\n";
+    text += std::string("n:9:9 [0] NCCL INFO CPU/0-2 (1/") + vendor + "/-1)\n";
+    return text +
+           "n:9:9 [0] NCCL INFO Pattern 4, crossNic 0, nChannels 1, bw 15.000000/15.000000, type "
+           "SYS/PIX, sameChannels 1\n"
+           "n:9:9 [0] NCCL INFO comm 0x1 rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0 MNNVL "
+           "0\n";
+  };
+  const auto folder = shipped("platforms/catalogue");
+  REQUIRE(folder);
+  const auto machines = platforms::Machines::load(platforms::PlatformCatalogue(*folder));
+  REQUIRE(machines);
+  for (const auto& [vendor, machine] : {std::pair{"1", "rtx3090-8"}, std::pair{"2", "rtx4090-8"}}) {
+    const auto told = hardware_of(samples::must_read(log(vendor)).evidence);
+    INFO(vendor);
+    CHECK(told.seen.gpu_model.empty());
+    REQUIRE(told.seen.nvlink);
+    CHECK_FALSE(*told.seen.nvlink);
+    REQUIRE(told.seen.peer_access);
+    CHECK_FALSE(*told.seen.peer_access);
+    const auto match = platforms::best_match(*machines, told.seen);
+    REQUIRE(match);
+    CHECK(match->id == machine);
+  }
 }
 
 }  // namespace rehearse::hardware_test

@@ -2,7 +2,9 @@
 #include "traces/inspect/hardware.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -40,6 +42,8 @@ Hardware hardware_of(const Trace& trace) {
 
 namespace {
 
+constexpr int kRingPattern = 4;  // NCCL's number
+
 // "1/IB", "1/RoCE" behind the name of a port; addresses behind interfaces.
 platforms::Seen& add_network(platforms::Seen& seen, const pb::NcclProcess& process) {
   if (process.network().find("IB") == std::string::npos || process.ib_no_device()) return seen;
@@ -49,6 +53,21 @@ platforms::Seen& add_network(platforms::Seen& seen, const pb::NcclProcess& proce
     seen.nic_kind = ethernet ? pb::ROCE : pb::INFINIBAND;
   }
   return seen;
+}
+
+// What the rings of a search cross between the GPUs of a node; nothing where no node has two.
+std::optional<bool> joined_by_nvlink(const pb::NcclCommunicator& comm) {
+  constexpr std::array<std::string_view, 2> kNvlink = {"NVL", "NVB"};
+  constexpr std::array<std::string_view, 5> kPcie = {"PIX", "PXB", "PHB", "SYS", "NODE"};
+  const auto names = [](const auto& list, const std::string& type) {
+    return std::find(list.begin(), list.end(), type) != list.end();
+  };
+  for (const pb::NcclSearch& search : comm.searches()) {
+    if (search.pattern() != kRingPattern) continue;
+    if (names(kNvlink, search.type_intra())) return true;
+    if (names(kPcie, search.type_intra())) return false;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -67,7 +86,11 @@ Hardware hardware_of(const std::vector<pb::Evidence>& evidence) {
       }
     }
     const pb::NcclLog& log = each.nccl_log();
-    for (const pb::NcclProcess& process : log.processes()) add_network(out.seen, process);
+    for (const pb::NcclProcess& process : log.processes()) {
+      add_network(out.seen, process);
+      if (!process.cpu_vendor().empty()) out.seen.cpu_vendor = process.cpu_vendor();
+      if (!process.no_peer_access().empty()) out.seen.peer_access = false;
+    }
     for (const pb::NcclCommunicator& comm : log.communicators()) {
       out.ranks = std::max(out.ranks, comm.ranks_total());
       out.nodes = std::max(out.nodes, comm.nodes());
@@ -75,6 +98,7 @@ Hardware hardware_of(const std::vector<pb::Evidence>& evidence) {
         out.seen.nvlink = out.seen.nvswitch = true;
         out.seen.compute_capability = 90;
       }
+      if (!out.seen.nvlink) out.seen.nvlink = joined_by_nvlink(comm);
       for (const pb::NcclRank& rank : comm.ranks()) {
         if (rank.process() >= static_cast<uint32_t>(log.processes_size())) continue;
         const auto& host = log.processes(static_cast<int>(rank.process())).host();

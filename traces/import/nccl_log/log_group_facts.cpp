@@ -68,6 +68,19 @@ bool channels_fact(std::string_view text, pb::NcclCommunicator& facts) {
   return true;
 }
 
+// "CPU/0-2 (1/2/-1)" of the topology that NCCL prints: architecture, vendor and model in its numbers. "" for any other line.
+std::string cpu_vendor_in(std::string_view text) {
+  constexpr std::array<std::string_view, 4> kX86 = {"", "intel", "amd", "zhaoxin"};
+  Scan scan(text);
+  if (!scan.literal("CPU/") || !scan.after(" (")) return {};
+  const auto arch = scan.natural();
+  if (!arch || !scan.literal("/")) return {};
+  const auto vendor = scan.natural();
+  if (*arch == 2) return "power";
+  if (*arch == 3) return "arm";
+  return *arch == 1 && vendor && *vendor < kX86.size() ? std::string(kX86[*vendor]) : std::string();
+}
+
 }  // namespace
 
 bool LogBuilder::process_fact(std::string_view text, uint32_t index) {
@@ -79,6 +92,10 @@ bool LogBuilder::process_fact(std::string_view text, uint32_t index) {
   }
   if (const auto variable = variable_in(text)) {
     (*process.mutable_environment())[variable->first] = variable->second;
+    return true;
+  }
+  if (std::string vendor = cpu_vendor_in(text); !vendor.empty()) {
+    process.set_cpu_vendor(std::move(vendor));
     return true;
   }
   Scan scan(text);
