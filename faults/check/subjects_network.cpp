@@ -83,6 +83,14 @@ constexpr FilterVariable kFilters[] = {{"NCCL_SOCKET_IFNAME", true},
                                        {"OMPI_MCA_btl_tcp_if_include", false},
                                        {"OMPI_MCA_oob_tcp_if_include", false}};
 
+// Does the job's framework look at it? True where the framework is not known.
+bool read_here(const Facts& facts, std::string_view variable) {
+  const Value framework = facts.get({}, "framework");
+  if (!framework) return true;
+  if (variable.starts_with("GLOO_") || variable.starts_with("TP_")) return *framework == "pytorch";
+  return !variable.starts_with("HOROVOD_") || *framework == "horovod";
+}
+
 std::string number_or_empty(double value) { return value > 0 ? number_text(value) : ""; }
 
 void put_known(FactMap& out, const char* name, const std::string& value) {
@@ -169,7 +177,7 @@ void list_interface_filters(const Facts& facts, const pb::CheckTables&, const Em
       continue;
     for (const FilterVariable& variable : kFilters) {
       const auto at = facts.environment(r).find(variable.name);
-      if (at == facts.environment(r).end()) continue;
+      if (at == facts.environment(r).end() || !read_here(facts, variable.name)) continue;
       emit({.node = node, .rank = r}, filter_facts(facts, node, variable, at->second));
     }
   }
