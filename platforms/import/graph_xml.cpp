@@ -187,8 +187,16 @@ Result<ImportedPlatform> import_nccl_graph(const ImportText& file,
     RH_TRY(pb::Platform whole_platform, machines.catalogue().platform(out.platform.like()));
     whole_platform.set_scale(1);
     *whole_platform.mutable_assumptions() = out.platform.assumptions();
+    const pb::Node written = whole_platform.nodes(0);
     out.platform = std::move(whole_platform);
     if (auto ok = expand(out.platform, file.name); !ok) return tl::unexpected(ok.error());
+    // What counts with the node stays to be filled in, for several of them.
+    pb::Node& node = *out.platform.mutable_nodes(0);
+    node.set_name(written.name());
+    *node.mutable_interfaces() = written.interfaces();
+    *node.mutable_hosts() = written.hosts();
+    *node.mutable_routes() = written.routes();
+    if (node.has_nvswitch()) node.mutable_nvswitch()->set_domain(written.nvswitch().domain());
   }
   out.findings.merge(reader.findings);
   out.format = "NCCL graph";

@@ -46,6 +46,17 @@ TEST_CASE("a graph alone stands on the best machine of the catalogue", "[platfor
   REQUIRE(imported);
   CHECK(whole(*imported).nodes(0).gpus_size() >= 2);
   CHECK(imported->findings.count("assumed") > 0);
+  // Several of them have names and addresses of their own.
+  ImportedPlatform more = *imported;
+  more.platform.set_scale(3);
+  const pb::Platform platform = whole(more);
+  REQUIRE(platform.nodes_size() == 3);
+  CHECK(platform.nodes(1).name() == "node1");
+  for (int i = 0; i < platform.nodes(0).interfaces_size(); ++i) {
+    const pb::Interface& own = platform.nodes(0).interfaces(i);
+    if (own.kind() == pb::LOOPBACK || own.kind() == pb::BRIDGE) continue;
+    CHECK(own.addresses(0) != platform.nodes(2).interfaces(i).addresses(0));
+  }
 }
 
 TEST_CASE("a graph with a GPU that does not exist is refused with its place",
