@@ -296,6 +296,22 @@ TEST_CASE("Gloo as the backend of PyTorch waits for the timeout of its group", "
   CHECK(outcome.first_failure().time_ns() == 1800 * kSecond);
 }
 
+TEST_CASE("one rank that listens where nobody reaches it stops Gloo, alone on its node",
+          "[bringup]") {
+  for (const auto& [job, what] :
+       {std::pair{"ddp-16", "launch.ranks[9].env.GLOO_SOCKET_IFNAME=lo"},
+        std::pair{"horovod-16", "launch.ranks[9].env.HOROVOD_GLOO_IFACE=lo"}}) {
+    std::vector<std::string> changes = {what};
+    if (std::string_view(job) == "ddp-16") changes.emplace_back("launch.backend=gloo");
+    const pb::Outcome outcome = failed(job, changes);
+    INFO(job);
+    CHECK(outcome.verdict() == pb::HANG);
+    REQUIRE(outcome.culprits_size() == 1);
+    CHECK(outcome.culprits(0).kind() == "rank");
+    CHECK(outcome.culprits(0).rank() == 9);
+  }
+}
+
 TEST_CASE("timers of the start follow the documented formulas", "[bringup][timers]") {
   // They say nothing about a particular adapter.
   for (const int t : {14, 18, 20, 22}) {
