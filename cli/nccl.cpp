@@ -13,6 +13,7 @@
 #include "cli/explanation.hpp"
 #include "cli/platform_option.hpp"
 #include "cli/verbs.hpp"
+#include "sim/nccl/variables.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -125,7 +126,36 @@ std::string text_of(const sim::RankSetting& setting) {
                                : fmt::format("ranks[{}].{}", fmt::join(setting.ranks, ","), text);
 }
 
-// Tells of every setting without which the explanation would be the same, so that nobody takes a variable that this
+// Where a setting counts that changes nothing of a call.
+std::string counts_where(const sim::RankSetting& setting) {
+  const sim::Variable* known = sim::find_variable(setting.name);
+  if (known == nullptr) return "this call on this machine is the same without it";
+  const auto elsewhere = [&](const char* when) {
+    return fmt::format("the call is the same without it; it counts {} ({})", when, known->note);
+  };
+  switch (known->acts) {
+    case sim::Acts::kBringUp:
+      return elsewhere("when a job starts, as `run` shows");
+    case sim::Acts::kOutage:
+      return elsewhere("when a port is lost, as `run` shows");
+    case sim::Acts::kObserved:
+      return elsewhere("for what is seen of a run");
+    case sim::Acts::kDecision:
+    case sim::Acts::kTransport:
+    case sim::Acts::kTime:
+    case sim::Acts::kNowhere:
+      break;
+  }
+  return fmt::format("this call on this machine is the same without it ({})", known->note);
+}
+
+// Findings of the model name what NCCL does not know and what is in no model.
+bool is_told_anyway(const sim::RankSetting& setting) {
+  const sim::Variable* known = sim::find_variable(setting.name);
+  return known == nullptr ? setting.name.starts_with("NCCL_") : known->acts == sim::Acts::kNowhere;
+}
+
+// Tells of all settings without which the explanation would be the same, so that nobody takes a variable that this
 // machine or this call has no use for as one that was tried.
 void tell_idle_settings(const Asked& asked, sim::Explanation& explained) {
   const auto without_findings = [](sim::Explanation e) {
@@ -133,9 +163,11 @@ void tell_idle_settings(const Asked& asked, sim::Explanation& explained) {
     return explanation_json(e, {}).dump();
   };
   const std::string with_all = without_findings(explained);
+  std::vector<std::string> idle, why;
   for (size_t i = 0; i < asked.options.settings.size(); ++i) {
     sim::TestbedOptions fewer = asked.options;
-    const std::string left_out = text_of(fewer.settings[i]);
+    const sim::RankSetting left_out = fewer.settings[i];
+    if (is_told_anyway(left_out)) continue;
     fewer.settings.erase(fewer.settings.begin() + static_cast<ptrdiff_t>(i));
     const auto testbed = sim::Testbed::make(asked.platform, fewer, asked.name);
     if (!testbed) continue;  // refused without it: it matters
@@ -143,9 +175,16 @@ void tell_idle_settings(const Asked& asked, sim::Explanation& explained) {
     if (!world) continue;
     const auto other = sim::explain((*testbed)->context(), *world, asked.question);
     if (!other || without_findings(*other) != with_all) continue;
-    explained.findings.add("setting-without-effect", Severity::kInfo, left_out,
-                           "this call on this machine is the same without it");
+    idle.push_back(text_of(left_out));
+    why.push_back(counts_where(left_out));
   }
+  if (idle.empty()) return;
+  if (idle.size() > 1) {
+    for (size_t i = 0; i < idle.size(); ++i) why[i] = idle[i] + ": " + why[i];
+  }
+  explained.findings.add("setting-without-effect", Severity::kWarning,
+                         fmt::format("{}", fmt::join(idle, " ")),
+                         fmt::format("{}", fmt::join(why, "; ")), idle.size());
 }
 
 Result<int> run_nccl(Context& context) {

@@ -460,10 +460,15 @@ class Explanations(unittest.TestCase):
         def idle(*settings):
             words = [word for setting in settings for word in ("--env", setting)]
             done = rehearse("nccl", "explain", "--platform", "dgx-a100", "--ranks", "16", *words, "--json")
-            return [f["first"] for f in json.loads(done.stdout)["findings"] if f["id"] == "setting-without-effect"]
+            return [f for f in json.loads(done.stdout)["findings"] if f["id"] == "setting-without-effect"]
 
-        self.assertEqual(idle("NCCL_IB_SL=3", "NCCL_ALGO=Tree"), ["NCCL_IB_SL=3"])
+        self.assertEqual([f["first"] for f in idle("NCCL_IB_SL=3", "NCCL_ALGO=Tree")], ["NCCL_IB_SL=3"])
         self.assertEqual(idle("ranks[8-15].env.NCCL_IB_DISABLE=1"), [])
+        # All are named, each with where it counts.
+        (both,) = idle("NCCL_IB_TIMEOUT=14", "NCCL_SOCKET_IFNAME=eth0")
+        self.assertEqual(both["first"], "NCCL_IB_TIMEOUT=14 NCCL_SOCKET_IFNAME=eth0")
+        self.assertIn("NCCL_IB_TIMEOUT=14: the call is the same without it; it counts when a port is lost", both["advice"])
+        self.assertIn("when a job starts", both["advice"])
 
     def test_what_makes_no_sense_is_refused_with_a_remedy(self):
         base = ["nccl", "explain", "--platform", "dgx-a100"]
