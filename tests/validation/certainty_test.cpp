@@ -176,6 +176,29 @@ TEST_CASE("a change of links is the same call on GPUs of one generation",
   CHECK(check.rows[0].what.find("bridged -> switched") != std::string::npos);
 }
 
+TEST_CASE("changes do not depend on the order of the rows they are made of",
+          "[validation][certainty]") {
+  const auto call = [](uint32_t gpus, const char* options, double us) {
+    Observed one;
+    one.first.hardware = "card";
+    one.first.collective = "all_reduce";
+    one.first.nodes = 1;
+    one.first.gpus = gpus;
+    one.first.bytes = Bytes{1} << 24;
+    one.first.options = options;
+    one.observation.bytes = one.first.bytes;
+    one.observation.measured_us = us;
+    return one;
+  };
+  const std::vector<Observed> calls = {call(4, "-R 2", 50), call(4, "", 100), call(8, "", 200)};
+  const std::vector<Observed> turned(calls.rbegin(), calls.rend());
+  for (const auto& order : {calls, turned}) {
+    const Check check = collective_changes({{"card", {}, order}});
+    REQUIRE(check.rows.size() == 1);
+    CHECK(check.rows[0].measured == Approx(2));  // plain calls with plain ones
+  }
+}
+
 TEST_CASE("draws give a range, the same for any number of jobs", "[validation][certainty]") {
   SilentReporter reporter;
   const sim::Scenario base = ddp();

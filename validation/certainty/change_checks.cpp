@@ -31,6 +31,20 @@ std::string conditions(const NcclTestRow& row) {
                                                        : row.algorithm + " " + row.protocol;
 }
 
+// What else a call was measured with; plain ones come first.
+auto special(const Observed& one) {
+  const NcclTestRow& row = one.first;
+  return std::tie(row.options, row.graph, row.type, row.reduction, one.nccl_version,
+                  row.gpus_per_thread);
+}
+
+// Of calls that differ in nothing a change is about the plainest stands for all, in whatever order they come.
+template <typename Calls, typename Key>
+void keep_plainest(Calls& calls, const Key& key, const Predicted& predicted) {
+  const auto [at, fresh] = calls.try_emplace(key, predicted);
+  if (!fresh && special(*predicted.one) < special(*at->second.one)) at->second = predicted;
+}
+
 std::string words_of(const NcclTestRow& a, const NcclTestRow& b, Change change) {
   switch (change) {
     case Change::kScale:
@@ -94,8 +108,9 @@ void add_links(const std::vector<ObservedHardware>& hardware, const Point& prior
     for (const Observed& one : h.observed) {
       const NcclTestRow& row = one.first;
       if (row.bytes < kChangedCall || one.observation.measured_us <= 0) continue;
-      machines[{one.generation, row.nodes, row.gpus, row.collective, row.bytes, conditions(row)}]
-          .try_emplace(h.hardware, Predicted{&one, predicted_us(one.observation, prior)});
+      keep_plainest(machines[{one.generation, row.nodes, row.gpus, row.collective, row.bytes,
+                              conditions(row)}],
+                    h.hardware, {&one, predicted_us(one.observation, prior)});
     }
   }
   for (const auto& [same, by] : machines) {
@@ -146,10 +161,10 @@ Check collective_changes(const std::vector<ObservedHardware>& hardware) {
       const NcclTestRow& row = one.first;
       if (row.bytes < kChangedCall || one.observation.measured_us <= 0) continue;
       const Predicted predicted{&one, predicted_us(one.observation, prior)};
-      settings[{row.nodes, row.gpus, row.collective, row.bytes}].try_emplace(conditions(row),
-                                                                             predicted);
-      scales[{row.collective, row.bytes, conditions(row)}].try_emplace({row.nodes, row.gpus},
-                                                                       predicted);
+      keep_plainest(settings[{row.nodes, row.gpus, row.collective, row.bytes}], conditions(row),
+                    predicted);
+      keep_plainest(scales[{row.collective, row.bytes, conditions(row)}],
+                    std::pair{row.nodes, row.gpus}, predicted);
     }
     for (const auto& [same, by] : settings) {
       const auto own = by.find("NCCL's choice");
