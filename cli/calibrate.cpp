@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/document.hpp"
@@ -36,14 +37,36 @@ ErrorSummary errors_at(const std::vector<Observation>& observations,
   return validation::summarise(std::move(errors));
 }
 
+// Calls of one collective on as many GPUs.
+struct GroupErrors {
+  std::string what;
+  ErrorSummary before, after;
+};
+
+std::vector<GroupErrors> errors_by_group(const std::vector<Observation>& observations,
+                                         const validation::Point& point) {
+  const validation::Point prior(validation::parameters().size(), 0);
+  std::map<std::string, std::vector<Observation>> groups;
+  for (const Observation& o : observations) groups[o.group].push_back(o);
+  std::vector<GroupErrors> out;
+  out.reserve(groups.size());
+  for (const auto& [what, own] : groups) {
+    out.push_back({what, errors_at(own, prior), errors_at(own, point)});
+  }
+  return out;
+}
+
 struct Calibrated {
   pb::Patch patch;
   Fit fit;
   ErrorSummary before, after;
+  std::vector<GroupErrors> groups;
   std::vector<validation::TraceCost> costs;
   validation::Interference interference;
   validation::MachineReading machine;
 };
+
+constexpr double kUnexplained = .25;  // what a data sheet alone should reach
 
 constexpr const char* kBeside = "time of a kernel beside a collective over alone";
 
@@ -160,6 +183,12 @@ Json machine_json(const validation::MachineReading& machine) {
           {"figures", std::move(figures)}};
 }
 
+std::string in_words(const std::string& standing) {
+  if (standing == "undetermined") return "undetermined, prior used";
+  if (standing == "conditional") return "if those undetermined are at their priors";
+  return standing;
+}
+
 std::string times_text(const Calibrated& done, const Terminal& terminal) {
   if (done.fit.observations == 0) {
     return terminal.styled(Style::kBold, "no measured time") +
@@ -170,7 +199,19 @@ std::string times_text(const Calibrated& done, const Terminal& terminal) {
       fmt::format("{} measured call{}: median error {:.1f} % with priors, {:.1f} % fitted",
                   format_count(done.fit.observations), done.fit.observations == 1 ? "" : "s",
                   100 * done.before.median, 100 * done.after.median));
-  out += "\n(of the calls it was fitted to; `rehearse validate` has held-out errors)\n\n";
+  out += "\n(of the calls it was fitted to; `rehearse validate` has held-out errors)\n";
+  if (done.fit.let_go > 0) {
+    out += fmt::format("{} call{} far off any prediction and count{} for nothing\n",
+                       format_count(done.fit.let_go), done.fit.let_go == 1 ? " is" : "s are",
+                       done.fit.let_go == 1 ? "s" : "");
+  }
+  for (const GroupErrors& group : done.groups) {
+    if (group.after.median <= kUnexplained) continue;
+    out += fmt::format(
+        "not explained by parameters within their bounds: {}: {} call{}, median error {:.0f} %\n",
+        group.what, group.after.rows, group.after.rows == 1 ? "" : "s", 100 * group.after.median);
+  }
+  out += "\n";
   Table table({{"parameter"},
                {"what"},
                {"prior", Align::kRight},
@@ -180,8 +221,7 @@ std::string times_text(const Calibrated& done, const Terminal& terminal) {
   for (const pb::CalibratedParameter& row : done.patch.calibration().parameters()) {
     const bool undetermined = row.standing() == "undetermined";
     table.add({row.path(), row.what(), row.prior(), undetermined ? "" : row.value(),
-               row.low() + " - " + row.high(),
-               undetermined ? "undetermined, prior used" : row.standing()});
+               row.low() + " - " + row.high(), in_words(row.standing())});
   }
   return out + table.text(terminal);
 }
@@ -197,6 +237,15 @@ Json summary_json(const Calibrated& done) {
   const bool measured = done.fit.observations > 0;
   out["median_error_prior"] = measured ? Json(done.before.median) : Json(nullptr);
   out["median_error_fitted"] = measured ? Json(done.after.median) : Json(nullptr);
+  out["let_go"] = done.fit.let_go;
+  Json groups = Json::array();
+  for (const GroupErrors& group : done.groups) {
+    groups.push_back({{"what", group.what},
+                      {"n", group.after.rows},
+                      {"median_error_prior", group.before.median},
+                      {"median_error_fitted", group.after.median}});
+  }
+  out["groups"] = std::move(groups);
   if (!done.machine.empty()) out["machine"] = machine_json(done.machine);
   if (!done.costs.empty()) out["trace_costs"] = costs_json(done);
   out["patch"] = to_json(done.patch);
@@ -247,6 +296,7 @@ Result<int> run_calibrate(Context& context) {
   done.fit = validation::fit(observations);
   done.before = errors_at(observations, validation::Point(validation::parameters().size(), 0));
   done.after = errors_at(observations, done.fit.point);
+  done.groups = errors_by_group(observations, done.fit.point);
   done.patch =
       validation::overlay(done.fit, {options.platform_id, evidence.files,
                                      static_cast<uint64_t>(seed), static_cast<uint32_t>(draws)});

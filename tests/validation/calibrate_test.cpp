@@ -68,6 +68,14 @@ Point point(std::initializer_list<std::pair<const char*, double>> values) {
   return out;
 }
 
+// Every 4th row, beginning at `first`, 20 to 50 times too long.
+std::vector<Observation> with_gross_errors(std::vector<Observation> observations, size_t first) {
+  for (size_t i = first; i < observations.size(); i += 4) {
+    observations[i].measured_us *= 20 + static_cast<double>(i * 7 % 31);
+  }
+  return observations;
+}
+
 }  // namespace
 
 TEST_CASE("a fit finds the parameters that made the measurements", "[validation][calibrate]") {
@@ -84,6 +92,35 @@ TEST_CASE("a few wild rows do not move a fit", "[validation][calibrate]") {
   auto observations = measured(many_sizes(), truth);
   for (size_t i = 0; i < observations.size(); i += 9) observations[i].measured_us *= 20;
   CHECK(value_at(fit(observations).point, at("nvlink")) == Approx(0.70).epsilon(0.04));
+}
+
+TEST_CASE("a quarter of grossly wrong rows does not move what the others determine",
+          "[validation][calibrate]") {
+  const std::vector<std::pair<const char*, Point>> machines = {
+      {"launch", point({{"nvlink", 0.70}, {"launch", 12}})},
+      {"issue", point({{"nvlink", 0.70}, {"issue", 40}})}};
+  for (const auto& [late, truth] : machines) {
+    const auto clean = measured(many_sizes(), truth);
+    for (size_t first = 0; first < 4; ++first) {
+      const Fit found = fit(with_gross_errors(clean, first));
+      INFO("late by " << late << ", errors from row " << first);
+      CHECK(found.let_go == (clean.size() + 3 - first) / 4);
+      CHECK(found.scatter == kLeastScatter);
+      for (const char* path : {"nvlink", late}) {
+        CHECK(value_at(found.point, at(path)) == Approx(value_at(truth, at(path))).epsilon(.05));
+        CHECK(found.parameters[at(path)].standing == Standing::kFitted);
+      }
+      // Launch and issue do not trade places.
+      const size_t other = at(late == std::string("launch") ? "issue" : "launch");
+      CHECK(value_at(found.point, other) == Approx(parameters()[other].prior).epsilon(.15));
+      for (const FittedParameter& one : found.parameters) {
+        if (one.standing != Standing::kFitted || one.parameter == at("channel_start")) continue;
+        INFO(parameters()[one.parameter].path);
+        CHECK(one.low / 1.05 <= value_at(truth, one.parameter));
+        CHECK(one.high * 1.05 >= value_at(truth, one.parameter));
+      }
+    }
+  }
 }
 
 TEST_CASE("one message size cannot tell latency from bandwidth", "[validation][calibrate]") {

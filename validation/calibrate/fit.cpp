@@ -3,67 +3,52 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/random.hpp"
+#include "validation/calibrate/cholesky.hpp"
 #include "validation/statistics.hpp"
 
 namespace rehearse::validation {
 namespace {
 
-using Vector = std::vector<double>;
-using Matrix = std::vector<Vector>;
-
-constexpr double kHuber = 1.345;
-constexpr double kLeastScatter = 0.02;  // nccl-tests repeats itself to about this
+constexpr double kLinearFrom = 1.345;
 constexpr double kMostScatter =
     0.25;                         // what is off by more is bias that parameters have to explain
 constexpr double kStated = 1e-9;  // as good as the prior, but not left to it
 constexpr double kStep = 0.02;    // of a numeric derivative, in ln
 constexpr double kLongestStep = 0.5;
 constexpr int kIterations = 40;
-constexpr double kEnough = 1e-4;  // relative fall of the objective at which it stops
+constexpr double kModelScatter = 0.05;  // the model's own: who is off by little more is not wild
+constexpr double kNeeded = 6.6;         // chi-square of one parameter, 99 %
+constexpr double kAlike =
+    1.05;  // of two equally unsure ones the first is put back, whatever the noise
+constexpr double kOneSided = .25;  // of the slope upwards
+constexpr double kEnough = 1e-4;   // relative fall of the objective at which it stops
 
-// Lower triangle L with L Lt = m; m is symmetric and positive definite by its prior.
-Matrix cholesky(const Matrix& m) {
-  const size_t n = m.size();
-  Matrix l(n, Vector(n, 0));
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t j = 0; j <= i; ++j) {
-      double sum = m[i][j];
-      for (size_t k = 0; k < j; ++k) sum -= l[i][k] * l[j][k];
-      l[i][j] = i == j ? std::sqrt(std::max(sum, 1e-300)) : sum / l[j][j];
-    }
-  }
-  return l;
+// How much a residual counts: Huber's loss finds the way from anywhere, Tukey's then lets go of what lies far beyond the
+// others, which Huber's would follow by a little each.
+enum class Loss : uint8_t { kHuber, kTukey };
+
+// Residuals beyond which a row counts for nothing.
+double reach(double scatter) { return kBiweight * std::max(scatter, kModelScatter); }
+
+double loss_of(Loss loss, double residual, double scatter) {
+  const double z = std::abs(residual) / scatter;
+  if (loss == Loss::kHuber)
+    return z <= kLinearFrom ? z * z : 2 * kLinearFrom * z - kLinearFrom * kLinearFrom;
+  const double most = reach(scatter) / scatter;
+  const double rest = std::max(0.0, 1 - z * z / (most * most));
+  return most * most / 3 * (1 - rest * rest * rest);
 }
 
-Vector solve(const Matrix& l, Vector b) {
-  const size_t n = b.size();
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t k = 0; k < i; ++k) b[i] -= l[i][k] * b[k];
-    b[i] /= l[i][i];
-  }
-  for (size_t i = n; i-- > 0;) {
-    for (size_t k = i + 1; k < n; ++k) b[i] -= l[k][i] * b[k];
-    b[i] /= l[i][i];
-  }
-  return b;
-}
-
-Matrix inverse(const Matrix& m) {
-  const Matrix l = cholesky(m);
-  Matrix out;
-  for (size_t i = 0; i < m.size(); ++i) {
-    Vector unit(m.size(), 0);
-    unit[i] = 1;
-    out.push_back(solve(l, unit));
-  }
-  return out;
-}
-
-double huber(double z) {
-  const double a = std::abs(z);
-  return a <= kHuber ? z * z : 2 * kHuber * a - kHuber * kHuber;
+// Of the least squares that have the same slope there.
+double weight_of(Loss loss, double residual, double scatter) {
+  const double z = std::abs(residual) / scatter;
+  if (loss == Loss::kHuber) return z <= kLinearFrom ? 1 : kLinearFrom / z;
+  const double most = reach(scatter) / scatter;
+  const double rest = std::max(0.0, 1 - z * z / (most * most));
+  return rest * rest;
 }
 
 class Fitting {
@@ -71,15 +56,38 @@ class Fitting {
   Fitting(const std::vector<Observation>& observations, std::vector<size_t> free)
       : observations_(observations), free_(std::move(free)) {}
 
-  // From `start` down; `start` is left at the best point found.
-  double descend(Point& start) {
+  // From `start` down to the best point found.
+  Point descend(const Point& start) {
+    loss_ = Loss::kHuber;
+    const Point rough = descend_by(start);
+    loss_ = Loss::kTukey;
+    return descend_by(rough);
+  }
+
+  // Of a point, comparable between points.
+  [[nodiscard]] double cost(const Point& at, double scatter) {
+    loss_ = Loss::kTukey;
+    return objective(at, residuals(at), scatter);
+  }
+
+  // Of the free parameters at a point.
+  Matrix covariance(const Point& at) {
+    loss_ = Loss::kTukey;
+    residuals_ = residuals(at);
+    return inverse(normal_matrix(at, scatter_of(residuals_), two_sided_slopes(at)));
+  }
+
+  [[nodiscard]] double scatter(const Point& at) const { return scatter_of(residuals(at)); }
+
+ private:
+  Point descend_by(const Point& start) {
     Point at = start;
     residuals_ = residuals(at);
     double scatter = scatter_of(residuals_);
     double best = objective(at, residuals_, scatter);
     double damping = 1e-3;
     for (int i = 0; i < kIterations; ++i) {
-      const Matrix a = normal_matrix(at, scatter);
+      const Matrix a = normal_matrix(at, scatter, slopes(at));
       Matrix damped = a;
       for (size_t j = 0; j < free_.size(); ++j) damped[j][j] *= 1 + damping;
       const Vector step = solve(cholesky(damped), downhill_);
@@ -93,7 +101,8 @@ class Fitting {
         const double fall = best - value;
         at = next;
         residuals_ = r;
-        scatter = scatter_of(r);
+        // With the scatter of a few rows the others would be let go of, one after the other.
+        if (loss_ == Loss::kHuber) scatter = scatter_of(r);
         best = objective(at, r, scatter);
         damping = std::max(1e-6, damping / 4);
         if (fall < kEnough * value) break;
@@ -102,23 +111,9 @@ class Fitting {
         if (damping > 1e6) break;
       }
     }
-    start = at;
-    scatter_ = scatter;
-    // Comparable between starts whatever their scatter: absolute residuals in place of scaled ones.
-    double sum = 0;
-    for (const double r : residuals_) sum += std::abs(r);
-    return sum;
+    return at;
   }
 
-  // Of the free parameters at a point.
-  Matrix covariance(const Point& at) {
-    residuals_ = residuals(at);
-    return inverse(normal_matrix(at, scatter_of(residuals_)));
-  }
-
-  [[nodiscard]] double scatter() const { return scatter_; }
-
- private:
   // A step that ends at a bound ends there.
   static void move(Point& point, size_t parameter, double by) {
     const Parameter& p = parameters()[parameter];
@@ -143,7 +138,7 @@ class Fitting {
 
   [[nodiscard]] double objective(const Point& at, const Vector& r, double scatter) const {
     double sum = 0;
-    for (const double one : r) sum += huber(one / scatter);
+    for (const double one : r) sum += loss_of(loss_, one, scatter);
     for (const size_t j : free_) {
       const double z = at[j] / parameters()[j].spread;
       sum += z * z;
@@ -151,25 +146,54 @@ class Fitting {
     return sum;
   }
 
-  // Half the second derivative of the objective, and downhill_ against half the first.
-  Matrix normal_matrix(const Point& at, double scatter) {
-    const size_t n = free_.size();
-    Matrix slopes(n);
-    for (size_t j = 0; j < n; ++j) {
-      Point aside = at;
-      move(aside, free_[j], kStep);
-      if (aside[free_[j]] == at[free_[j]]) move(aside, free_[j], -kStep);
-      const double by = aside[free_[j]] - at[free_[j]];
-      slopes[j] = residuals(aside);
-      for (size_t i = 0; i < slopes[j].size(); ++i) {
-        slopes[j][i] = (slopes[j][i] - residuals_[i]) / by;
+  static double length_of(const Vector& v) {
+    return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
+  }
+
+  // Of the residuals by one parameter; empty at a bound.
+  [[nodiscard]] Vector slope(const Point& at, size_t parameter, double step) const {
+    Point aside = at;
+    move(aside, parameter, step);
+    const double by = aside[parameter] - at[parameter];
+    if (by == 0) return {};
+    Vector out = residuals(aside);
+    for (size_t i = 0; i < out.size(); ++i) out[i] = (out[i] - residuals_[i]) / by;
+    return out;
+  }
+
+  [[nodiscard]] Matrix slopes(const Point& at) const {
+    Matrix out;
+    for (const size_t j : free_) {
+      out.push_back(slope(at, j, kStep));
+      if (out.back().empty()) out.back() = slope(at, j, -kStep);
+    }
+    return out;
+  }
+
+  // A floor that just reaches a few times is felt upwards only: they do not tell where it is.
+  [[nodiscard]] Matrix two_sided_slopes(const Point& at) const {
+    Matrix out = slopes(at);
+    for (size_t j = 0; j < free_.size(); ++j) {
+      const Vector down = slope(at, free_[j], -kStep);
+      if (down.empty()) continue;
+      if (length_of(down) < kOneSided * length_of(out[j])) {
+        out[j].assign(out[j].size(), 0);
+        continue;
+      }
+      for (size_t i = 0; i < down.size(); ++i) {
+        if (std::abs(down[i]) < std::abs(out[j][i])) out[j][i] = down[i];
       }
     }
+    return out;
+  }
+
+  // Half the second derivative of the objective, and downhill_ against half the first.
+  Matrix normal_matrix(const Point& at, double scatter, const Matrix& slopes) {
+    const size_t n = free_.size();
     Matrix a(n, Vector(n, 0));
     downhill_.assign(n, 0);
     for (size_t i = 0; i < observations_.size(); ++i) {
-      const double z = std::abs(residuals_[i]) / scatter;
-      const double weight = (z <= kHuber ? 1 : kHuber / z) / (scatter * scatter);
+      const double weight = weight_of(loss_, residuals_[i], scatter) / (scatter * scatter);
       for (size_t j = 0; j < n; ++j) {
         downhill_[j] -= weight * residuals_[i] * slopes[j][i];
         for (size_t k = 0; k <= j; ++k) a[j][k] += weight * slopes[j][i] * slopes[k][i];
@@ -186,8 +210,8 @@ class Fitting {
 
   const std::vector<Observation>& observations_;
   const std::vector<size_t> free_;
+  Loss loss_ = Loss::kHuber;
   Vector residuals_, downhill_;
-  double scatter_ = 0;
 };
 
 size_t index_of_path(std::string_view path) {
@@ -236,6 +260,50 @@ Point with_floor(const std::vector<Observation>& observations) {
   return start;
 }
 
+// What the data cannot tell from the rest is put back to its prior, the least determined first: the others may then be
+// told apart. A parameter without which the others cannot explain the data stays however unsure its value is.
+std::vector<size_t> keep_determined(const std::vector<Observation>& observations,
+                                    const Point& floor, std::vector<size_t> free, Point& at) {
+  if (free.empty()) return free;
+  {
+    Fitting fitting(observations, free);
+    const Point from_prior = fitting.descend(at);
+    Point from_floor = floor;
+    for (const size_t j : free) from_floor[j] = from_floor[j] == 0 ? kStated : from_floor[j];
+    from_floor = fitting.descend(from_floor);
+    const double scatter = std::min(fitting.scatter(from_prior), fitting.scatter(from_floor));
+    at = fitting.cost(from_floor, scatter) < fitting.cost(from_prior, scatter) ? from_floor
+                                                                               : from_prior;
+  }
+  std::vector<bool> needed(parameters().size(), false);
+  for (;;) {
+    Fitting fitting(observations, free);
+    const Matrix covariance = fitting.covariance(at);
+    size_t worst = free.size();
+    double ratio = kDetermined;
+    for (size_t j = 0; j < free.size(); ++j) {
+      const double own = std::sqrt(covariance[j][j]) / parameters()[free[j]].spread;
+      if (needed[free[j]] || own <= ratio * (worst == free.size() ? 1 : kAlike)) continue;
+      ratio = own;
+      worst = j;
+    }
+    if (worst == free.size()) return free;
+    std::vector<size_t> others = free;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(worst));
+    Point without = at;
+    without[free[worst]] = 0;
+    Fitting rest(observations, others);
+    without = rest.descend(without);
+    const double scatter = fitting.scatter(at);
+    if (rest.cost(without, scatter) > fitting.cost(at, scatter) + kNeeded) {
+      needed[free[worst]] = true;
+      continue;
+    }
+    at = without;
+    free = others;
+  }
+}
+
 }  // namespace
 
 double predicted_us(const Observation& observation, const Point& point) {
@@ -261,38 +329,11 @@ Fit fit(const std::vector<Observation>& observations) {
   if (is_one_size(observations)) free.clear();
   // Stated from the start: what the model leaves out would else begin with a jump.
   for (const size_t j : free) out.point[j] = kStated;
-  std::vector<Vector> covariance;
-  // What the data cannot tell from the rest is put back to its prior, the least determined first:
-  // the others may then be told apart.
-  bool first = true;
-  while (!free.empty()) {
-    Fitting fitting(observations, free);
-    Point best = out.point;
-    const double from_here = fitting.descend(best);
-    if (first) {
-      Point other = floor;
-      for (const size_t j : free) other[j] = other[j] == 0 ? kStated : other[j];
-      if (fitting.descend(other) < from_here) best = other;
-      first = false;
-    }
-    out.point = best;
-    covariance = fitting.covariance(best);
-    size_t worst = 0;
-    double ratio = 0;
-    for (size_t j = 0; j < free.size(); ++j) {
-      const double own = std::sqrt(covariance[j][j]) / parameters()[free[j]].spread;
-      if (own > ratio) {
-        ratio = own;
-        worst = j;
-      }
-    }
-    if (ratio <= kDetermined) break;
-    out.point[free[worst]] = 0;
-    free.erase(free.begin() + static_cast<std::ptrdiff_t>(worst));
-    covariance.clear();
-  }
+  const std::vector<size_t> kept = keep_determined(observations, floor, free, out.point);
   Matrix full(all, Vector(all, 0));
   for (size_t j = 0; j < all; ++j) full[j][j] = std::pow(parameters()[j].spread, 2);
+  // What was put back to its prior is as unsure as that allows, and what was kept depends on it.
+  const Matrix covariance = Fitting(observations, free).covariance(out.point);
   for (size_t j = 0; j < free.size(); ++j) {
     for (size_t k = 0; k < free.size(); ++k) full[free[j]][free[k]] = covariance[j][k];
   }
@@ -304,17 +345,21 @@ Fit fit(const std::vector<Observation>& observations) {
         std::abs(std::log(time_us(o.terms, model.time, model.shares) / o.measured_us)));
   }
   out.scatter = std::max(kLeastScatter, 1.4826 * quantile_of(residuals, .5));
+  out.let_go = static_cast<size_t>(std::count_if(
+      residuals.begin(), residuals.end(),
+      [far = reach(std::min(out.scatter, kMostScatter))](double r) { return r >= far; }));
   for (size_t j = 0; j < all; ++j) {
     const Parameter& p = parameters()[j];
     const double value = value_at(out.point, j);
     const double deviation = 1.645 * std::sqrt(full[j][j]);
     FittedParameter one{j, Standing::kUnused, value, std::max(p.low, value * std::exp(-deviation)),
                         std::min(p.high, value * std::exp(deviation))};
-    const bool fitted = std::find(free.begin(), free.end(), j) != free.end();
+    const bool fitted = std::find(kept.begin(), kept.end(), j) != kept.end();
     if (std::find(felt.begin(), felt.end(), j) != felt.end()) {
-      one.standing = !fitted                             ? Standing::kUndetermined
-                     : value <= p.low || value >= p.high ? Standing::kAtBound
-                                                         : Standing::kFitted;
+      one.standing = !fitted                                          ? Standing::kUndetermined
+                     : value <= p.low || value >= p.high              ? Standing::kAtBound
+                     : std::sqrt(full[j][j]) > kDetermined * p.spread ? Standing::kConditional
+                                                                      : Standing::kFitted;
     }
     out.parameters.push_back(one);
   }

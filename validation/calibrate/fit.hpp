@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fits the parameters of calibrate/parameters.hpp to measured times of collectives.
 //
-//   minimise  sum of Huber(ln(predicted / measured) / scatter) + sum of (ln(value / prior) / spread)^2
+//   minimise  sum of loss(ln(predicted / measured) / scatter) + sum of (ln(value / prior) / spread)^2
 //
-// by Gauss-Newton with reweighting (Huber 1964: residuals beyond 1.345 scatters count linearly, so a
-// few wild tables do not move the fit). The scatter is the median absolute residual, scaled; the
-// prior keeps what the data does not speak of where it was. A parameter whose deviation the data
-// does not bring below kDetermined of the prior's is put back to the prior and named undetermined:
-// one message size cannot separate latency from bandwidth. Deterministic.
+// by Gauss-Newton with reweighting, twice: with Huber's loss from the prior, whose scatter is the median absolute residual,
+// scaled; then, from there and with that scatter, with Tukey's biweight, which lets go of rows more than kBiweight scatters
+// (of the model's own error at least) off (an MM-estimate, Yohai 1987: up to half of the rows may be wild). The prior keeps what the data does not speak of
+// where it was. A parameter whose deviation the data does not bring below kDetermined of the prior's is put back to
+// the prior and named undetermined, unless the others cannot explain the data without it: one message size cannot separate
+// latency from bandwidth. Deterministic.
 #pragma once
 
 #include <cstdint>
@@ -28,26 +29,36 @@ struct Observation {
   sim::TimeTerms terms;
 };
 
-enum class Standing : uint8_t { kFitted, kAtBound, kUndetermined, kUnused };
+enum class Standing : uint8_t {
+  kFitted,
+  kConditional,  // explains the data as long as those undetermined are at their priors; not told apart from them
+  kAtBound,
+  kUndetermined,
+  kUnused
+};
 
 struct FittedParameter {
   size_t parameter = 0;
   Standing standing = Standing::kUnused;
   double value = 0;
-  double low = 0, high = 0;  // 90 % of the draws; of the prior where undetermined
+  double low = 0, high = 0;  // 90 % of the draws
 };
 
 struct Fit {
   Point point;
   std::vector<FittedParameter> parameters;  // all, in the table's order
   // Lower triangle of the covariance's root, row by row, over all parameters: a draw is the point
-  // plus this times independent normal numbers. Undetermined ones vary as their prior does.
+  // plus this times independent normal numbers. Undetermined ones vary as far as prior and data allow, and what was
+  // fitted with them.
   std::vector<std::vector<double>> root;
   double scatter = 0;  // of ln(predicted / measured)
   size_t observations = 0;
+  size_t let_go = 0;  // of those, as far from the others as counts for nothing
 };
 
 constexpr double kDetermined = 0.7;
+constexpr double kBiweight = 4.685;     // scatters; Gaussian rows lose 5 % of what they tell
+constexpr double kLeastScatter = 0.02;  // nccl-tests repeats itself to about this
 
 [[nodiscard]] Fit fit(const std::vector<Observation>& observations);
 

@@ -28,8 +28,8 @@ std::string useless(const NcclTestRow& row) {
 
 std::string group_of(const std::string& hardware, uint32_t nodes, uint32_t gpus,
                      const std::string& collective) {
-  return fmt::format("{}, {} GPUs of {} node{}, {}", hardware, gpus, nodes, nodes == 1 ? "" : "s",
-                     collective);
+  return fmt::format("{}{}{} GPUs of {} node{}, {}", hardware, hardware.empty() ? "" : ", ", gpus,
+                     nodes, nodes == 1 ? "" : "s", collective);
 }
 
 std::vector<Observation> ObservedHardware::observations() const { return without(""); }

@@ -40,6 +40,8 @@ const char* name_of(Standing standing) {
   switch (standing) {
     case Standing::kFitted:
       return "fitted";
+    case Standing::kConditional:
+      return "conditional";
     case Standing::kAtBound:
       return "at-bound";
     case Standing::kUndetermined:
