@@ -30,6 +30,14 @@ bool synchronises(Collective collective) {
   }
 }
 
+// The Inspector counts what a rank gives to these two; tables count the larger buffer, all ranks' parts together.
+uint64_t parts_of(const std::string& collective, uint32_t ranks) {
+  return collective == "all_gather" || collective == "reduce_scatter" ? std::max(1U, ranks) : 1;
+}
+
+// Larger sizes are not payloads of anybody.
+constexpr uint64_t kMostPayload = uint64_t{1} << 46;
+
 struct Meeting {
   const traces::Call* call = nullptr;
   std::set<uint32_t> ranks;
@@ -47,16 +55,24 @@ std::vector<NcclTestRow> inspector_rows(const pb::InspectorRecords& records,
       times[{records.collective(i), records.bytes(i)}].push_back(records.time_us(i));
     }
   }
+  // Clocks of kernels do not see how fast the host launches.
+  const bool from_kernels =
+      records.sources_size() > 0 &&
+      std::all_of(records.sources().begin(), records.sources().end(),
+                  [](const std::string& source) { return source.starts_with("kernel"); });
   std::vector<NcclTestRow> out;
   for (const auto& [what, all] : times) {
     NcclTestRow row;
     row.collective = records.collectives(static_cast<int>(what.first));
-    row.bytes = static_cast<Bytes>(what.second);
+    const uint64_t parts = parts_of(row.collective, records.ranks_total());
+    if (what.second > kMostPayload / parts) continue;
+    row.bytes = static_cast<Bytes>(what.second * parts);
     row.where = fmt::format("{}: {} calls of {} with {} bytes", where, all.size(), row.collective,
                             row.bytes);
     row.source = records.communicator();
     row.nodes = std::max(1U, records.nodes());
     row.gpus = records.ranks_total();
+    row.graph = from_kernels;
     row.time_us = quantile_of(all, .5);
     out.push_back(std::move(row));
   }
