@@ -3,7 +3,55 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/temporary_folder.hpp"
+#include "tests/traces/synth_sample.hpp"
+#include "traces/export/kineto.hpp"
+
 namespace rehearse::validation::evidence_rows_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Files of a job of two ranks, as the PyTorch profiler writes them: one each.
+std::vector<fs::path> two_ranks(const fs::path& folder) {
+  pb::Synth options = synth::small_gpt();
+  options.set_dp(2);
+  const auto trace = synth::synthesize(options, synth::sample_gpu());
+  if (!trace) FAIL(trace.error().what << " " << trace.error().where);
+  std::vector<fs::path> out;
+  for (const traces::RankTrace& rank : trace->ranks) {
+    const auto file =
+        traces::write_kineto(rank, {trace->header, trace->communicators, trace->strings}, folder,
+                             traces::Compression::kNone, Overwrite::kRefuse);
+    REQUIRE(file);
+    out.push_back(*file);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("ranks of a job given file by file tell what their folder tells",
+          "[validation][calibrate]") {
+  const tests::TemporaryFolder temporary;
+  const std::vector<fs::path> files = two_ranks(temporary.path);
+  SilentReporter silent;
+  const auto one_by_one = read_measured(files, "", silent);
+  const auto together = read_measured({temporary.path}, "", silent);
+  REQUIRE(one_by_one);
+  REQUIRE(together);
+  REQUIRE_FALSE(together->rows.empty());
+  REQUIRE(one_by_one->rows.size() == together->rows.size());
+  for (size_t i = 0; i < together->rows.size(); ++i) {
+    CHECK(one_by_one->rows[i].time_us == together->rows[i].time_us);
+    CHECK(one_by_one->rows[i].bytes == together->rows[i].bytes);
+  }
+  CHECK(one_by_one->files == std::vector<std::string>{"rank0.json", "rank1.json"});
+  const auto alone = read_measured({files.front()}, "", silent);
+  REQUIRE_FALSE(alone);
+  CHECK(alone.error().code == Code::kBadInput);
+}
+
 TEST_CASE("records of NCCL Inspector count what one rank gives to an all-gather",
           "[validation][calibrate]") {
   pb::InspectorRecords records;

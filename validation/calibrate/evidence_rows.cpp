@@ -123,50 +123,91 @@ std::vector<NcclTestRow> trace_rows(const traces::Trace& trace, const std::strin
   return out;
 }
 
-Result<EvidenceRows> read_measured(const std::vector<fs::path>& files,
-                                   const std::string& collective, Reporter& reporter) {
-  EvidenceRows out;
-  for (const fs::path& file : files) {
-    const std::string where = file.string();
-    RH_TRY(const traces::Imported imported, traces::import_files({file}, {}, reporter));
+namespace {
+
+// What one file (or the files of one job) says of measured times and NCCL's costs.
+class EvidenceReading {
+ public:
+  EvidenceReading(const std::string& collective, Reporter& reporter)
+      : collective_(collective), reporter_(reporter) {}
+
+  enum class Wanted : uint8_t { kTimes, kAnything };
+
+  // Whether anything that is wanted is in them.
+  Result<bool> add(const std::vector<fs::path>& files, Wanted wanted) {
+    const std::string where = files.front().string();
+    RH_TRY(const traces::Imported imported, traces::import_files(files, {}, reporter_));
     NcclTestTables tables;
-    const size_t recorded_before = out.recorded.size();
+    std::vector<RecordedCosts> recorded;
     size_t unplaced = 0;
     for (const pb::Evidence& one : imported.trace.evidence) {
       for (RecordedCosts& costs : recorded_costs(one, unplaced)) {
-        out.recorded.push_back(std::move(costs));
+        recorded.push_back(std::move(costs));
       }
       for (const auto& table : one.measured().tables()) {
-        add_table_rows(table, where, collective, tables);
+        add_table_rows(table, where, collective_, tables);
       }
       if (!one.has_inspector()) continue;
       const auto records = inspector_rows(one.inspector(), where);
       tables.rows.insert(tables.rows.end(), records.begin(), records.end());
     }
     const auto calls = trace_rows(imported.trace, where);
-    if (out.costs.empty() && !imported.trace.ranks.empty()) {
-      out.costs = trace_costs(imported.trace);
-      out.interference = interference(imported.trace);
-    }
     tables.rows.insert(tables.rows.end(), calls.begin(), calls.end());
+    const bool traced = out.costs.empty() && !imported.trace.ranks.empty();
+    Interference beside = traced ? interference(imported.trace) : Interference{};
+    const bool use = wanted == Wanted::kAnything && beside.determined;
+    if (tables.rows.empty() && recorded.empty() && !use) return false;
     if (unplaced > 0) {
       out.findings.add(
           "costs-not-placed", Severity::kDataLoss, where,
           "tables of NCCL's costs that do not say how many ranks and nodes they are of", unplaced);
     }
-    if (tables.rows.empty() && out.recorded.size() == recorded_before &&
-        !out.interference.determined) {
-      return fail(Code::kBadInput,
-                  "it holds neither a measured time of a collective nor NCCL's own costs", where,
-                  "give what nccl-tests prints, records of NCCL Inspector, a trace of all ranks, a "
-                  "capture `--with tuner` or a log with NCCL_DEBUG_SUBSYS=TUNING");
+    if (traced) {
+      out.costs = trace_costs(imported.trace);
+      out.interference = std::move(beside);
     }
     out.findings.merge(imported.findings);
     out.findings.merge(tables.findings);
     out.rows.insert(out.rows.end(), tables.rows.begin(), tables.rows.end());
-    out.files.push_back(file.filename().string());
+    out.recorded.insert(out.recorded.end(), std::make_move_iterator(recorded.begin()),
+                        std::make_move_iterator(recorded.end()));
+    for (const fs::path& file : files) out.files.push_back(file.filename().string());
+    return true;
   }
-  return out;
+
+  EvidenceRows out;
+
+ private:
+  const std::string& collective_;
+  Reporter& reporter_;
+};
+
+}  // namespace
+
+Result<EvidenceRows> read_measured(const std::vector<fs::path>& files,
+                                   const std::string& collective, Reporter& reporter) {
+  using Wanted = EvidenceReading::Wanted;
+  EvidenceReading reading(collective, reporter);
+  std::vector<fs::path> rest;
+  for (const fs::path& file : files) {
+    RH_TRY(const bool used, reading.add({file}, Wanted::kTimes));
+    if (!used) rest.push_back(file);
+  }
+  // One rank alone tells no transfer: what says nothing file by file may be the ranks of a job.
+  if (rest.size() > 1) {
+    if (const auto used = reading.add(rest, Wanted::kAnything); used && *used) rest.clear();
+  }
+  for (const fs::path& file : rest) {
+    RH_TRY(const bool used, reading.add({file}, Wanted::kAnything));
+    if (!used) {
+      return fail(Code::kBadInput,
+                  "it holds neither a measured time of a collective nor NCCL's own costs",
+                  file.string(),
+                  "give what nccl-tests prints, records of NCCL Inspector, a trace of all ranks, a "
+                  "capture `--with tuner` or a log with NCCL_DEBUG_SUBSYS=TUNING");
+    }
+  }
+  return std::move(reading.out);
 }
 
 }  // namespace rehearse::validation
