@@ -47,6 +47,8 @@ void add_table_rows(const pb::MeasuredTable& table, const std::string& file,
       out.findings.add("row-without-time", Severity::kInfo, row.where, "it is left out");
       continue;
     }
+    row.ran_algorithm = measured.algorithm();
+    row.ran_protocol = measured.protocol();
     row.type = measured.dtype();
     row.reduction = measured.redop();
     row.bytes = static_cast<Bytes>(measured.bytes());

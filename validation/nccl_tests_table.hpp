@@ -26,6 +26,8 @@ struct NcclTestRow {
   std::string nccl_version;
   std::string algorithm;  // forced; empty: NCCL's choice
   std::string protocol;
+  std::string ran_algorithm;  // as NCCL logged for this size; empty: not said
+  std::string ran_protocol;
   std::string options;
   std::string type;        // "float"
   std::string reduction;   // "sum"; empty: none

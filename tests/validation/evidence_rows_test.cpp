@@ -2,6 +2,8 @@
 #include "validation/calibrate/evidence_rows.hpp"
 
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <map>
 
 #include "tests/temporary_folder.hpp"
 #include "tests/traces/synth_sample.hpp"
@@ -50,6 +52,25 @@ TEST_CASE("ranks of a job given file by file tell what their folder tells",
   const auto alone = read_measured({files.front()}, "", silent);
   REQUIRE_FALSE(alone);
   CHECK(alone.error().code == Code::kBadInput);
+}
+
+TEST_CASE("a time is fitted to what NCCL logged that it ran", "[validation][calibrate]") {
+  const tests::TemporaryFolder temporary;
+  const fs::path file = temporary.path / "all_reduce.csv";
+  std::ofstream(file) << "collective,hardware,nodes,gpus,bytes,time_us_oop,algo_forced,algo_used,"
+                         "proto_used\n"
+                         "all_reduce,H100,2,16,1048576,40,,NVLS_TREE,SIMPLE\n"
+                         "all_reduce,H100,2,16,2097152,50,Tree,RING,LL\n"
+                         "all_reduce,H100,2,16,4194304,60,,,\n";
+  SilentReporter silent;
+  const auto read = read_measured({file}, "", silent);
+  REQUIRE(read);
+  REQUIRE(read->rows.size() == 3);
+  std::map<Bytes, std::string> algorithm;
+  for (const NcclTestRow& row : read->rows) algorithm[row.bytes] = row.algorithm;
+  CHECK(algorithm[1 << 20] == "NVLSTree");
+  CHECK(algorithm[2 << 20] == "Tree");
+  CHECK(algorithm[4 << 20].empty());
 }
 
 TEST_CASE("records of NCCL Inspector count what one rank gives to an all-gather",

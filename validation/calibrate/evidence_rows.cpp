@@ -125,6 +125,13 @@ std::vector<NcclTestRow> trace_rows(const traces::Trace& trace, const std::strin
 
 namespace {
 
+// A time is that of what ran, which NCCL's log may say, whatever we would have chosen.
+void take_what_ran(NcclTestRow& row) {
+  if (row.ran_algorithm.empty() || !row.algorithm.empty() || !row.protocol.empty()) return;
+  row.algorithm = row.ran_algorithm;
+  row.protocol = row.ran_protocol;
+}
+
 // What one file (or the files of one job) says of measured times and NCCL's costs.
 class EvidenceReading {
  public:
@@ -147,6 +154,7 @@ class EvidenceReading {
       for (const auto& table : one.measured().tables()) {
         add_table_rows(table, where, collective_, tables);
       }
+      for (NcclTestRow& row : tables.rows) take_what_ran(row);
       if (!one.has_inspector()) continue;
       const auto records = inspector_rows(one.inspector(), where);
       tables.rows.insert(tables.rows.end(), records.begin(), records.end());
