@@ -157,6 +157,25 @@ TEST_CASE("any file of pairs is judged, what is not predicted is named", "[valid
   CHECK_THAT(told, Catch::Contains("the size of the fault was an input"));
 }
 
+TEST_CASE("a report that has the id of a listed one is read from its own words",
+          "[validation][pairs]") {
+  const tests::TemporaryFolder scratch;
+  const auto file = scratch.path / "pairs.json";
+  const auto gains = [&](const std::string& source) {
+    std::ofstream(file)
+        << R"([{"id": "FF26", "fault_class": "no_GDRDMA", "cause": "GDR off", "fix": "enable GDR",
+      "metric": "busbw GB/s all_reduce 1GB", "before": 90, "after": 160, "hardware": "2 nodes x 8 A100 SXM4, 8x HDR200",
+      "source": ")" +
+               source + R"("}])";
+    const Check check = pair_check(file);
+    REQUIRE(check.rows.size() == 1);
+    return check.rows[0].what;
+  };
+  CHECK_THAT(gains("https://github.com/NVIDIA/nccl-tests/issues/22"),
+             Catch::Contains("Ring or Tree"));
+  CHECK_THAT(gains("https://example.org/another"), Catch::Contains("read from its words"));
+}
+
 TEST_CASE("what is read from words is judged only where nothing is written down",
           "[validation][pairs]") {
   const tests::TemporaryFolder scratch;
