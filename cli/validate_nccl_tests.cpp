@@ -22,6 +22,7 @@ using validation::ErrorSummary;
 using validation::NcclTestReport;
 
 constexpr size_t kWorstParts = 6;
+constexpr const char* kNothingJudged = "no call of 1 MiB and more, which alone are judged";
 
 Json errors_json(const ErrorSummary& errors) {
   return {{"n", errors.rows},
@@ -37,7 +38,7 @@ validation::Check judged_check(const NcclTestReport& report) {
   check.n = report.judged.rows;
   check.value = report.judged.median;
   check.target = NcclTestReport::kTarget;
-  if (check.n == 0) check.why = "no row of 1 MiB or more";
+  if (check.n == 0) check.why = kNothingJudged;
   judge_value(check);
   return check;
 }
@@ -101,9 +102,12 @@ std::string signed_percent(double share) { return fmt::format("{:+.1f} %", share
 std::string text(const NcclTestReport& report, const Terminal& terminal, bool all) {
   std::string out = terminal.styled(
       Style::kBold,
-      fmt::format("median error {} (9 of 10 within {}) over {} calls of 1 MiB and more; target {}",
-                  percent(report.judged.median), percent(report.judged.p90),
-                  format_count(report.judged.rows), percent(NcclTestReport::kTarget)));
+      report.judged.rows == 0
+          ? kNothingJudged
+          : fmt::format(
+                "median error {} (9 of 10 within {}) over {} calls of 1 MiB and more; target {}",
+                percent(report.judged.median), percent(report.judged.p90),
+                format_count(report.judged.rows), percent(NcclTestReport::kTarget)));
   out += fmt::format(
       "\n{} rows predicted, {} not; no fit was run, but some priors were chosen with published "
       "tables "
