@@ -116,10 +116,14 @@ std::vector<FaultUse> same_elsewhere(const Suspected& suspected, const DiagnoseR
   const bool unseen = request.classes && request.classes->unseen_place(use.fault().id());
   const bool settings = suspected.places[suspected.best].configured;  // they stand where it is
   const bool by_logs = clues.logs_only && !settings;
-  const std::vector<FaultUse> others =
+  std::vector<FaultUse> others =
       by_logs  ? at_any_place(suspected, clues.healthy)
       : unseen ? at_other_places(use, clues.healthy, kElsewhereTried)
                : at_other_unrecorded(use, unrecorded(clues.outcome, clues.changes));
+  // Another call, or another device where the whole node is the culprit, is no other place.
+  const std::set<std::string> here = places_of(use, clues.healthy);
+  std::erase_if(others,
+                [&](const FaultUse& other) { return places_of(other, clues.healthy) == here; });
   laboratory.allow(by_logs ? kElsewhereInLogs : kElsewhereTried);
   std::vector<FaultUse> out;
   size_t tried = 0;

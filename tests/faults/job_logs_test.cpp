@@ -261,6 +261,31 @@ TEST_CASE("of a slot and an adapter that leave the same logs neither is named al
   CHECK_FALSE(holds("F66:node=0"));
 }
 
+TEST_CASE("a place is known where only other values of the cause leave the same logs",
+          "[faults][logs][engine]") {
+  const Job job("ddp-16");
+  // Any long task ends the job alike, any device of the node is taken twice.
+  for (const auto& [fault, place] :
+       {std::pair{"F25:rank=7,task=2000s,timeout=300s", "rank=7"},
+        std::pair{"F09:node=1,device=3", "node=1"}, std::pair{"F06:rank=5,as=7", "as=7"}}) {
+    INFO(fault);
+    const JobLogs logs = read_logs(job.files_of(fault));
+    const auto diagnosis = diagnose_from_logs(
+        {.logs = logs, .healthy = job.healthy, .simulated = job.baseline}, catalogue(), job.world);
+    REQUIRE(diagnosis);
+    REQUIRE(diagnosis->causes_size() > 0);
+    const pb::Cause& first = diagnosis->causes(0);
+    CHECK(first.fault() == parse_fault(fault, catalogue())->fault().id());
+    CHECK(first.use().find(place) != std::string::npos);
+    const auto here = places_of(*parse_fault(first.use(), catalogue()), job.healthy.document);
+    for (const std::string& other : first.elsewhere()) {
+      INFO(other);
+      CHECK(places_of(*parse_fault(other, catalogue()), job.healthy.document) != here);
+      CHECK(other.find(place) != std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("a GPU is found that logs do not point at", "[faults][logs][engine]") {
   const Job job("moe-16");
   const JobLogs logs = read_logs(job.files_of("F68:node=1,gpu=3"));
