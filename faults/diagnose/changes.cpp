@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "faults/diagnose/call_orders.hpp"
 #include "faults/diagnose/deviations.hpp"
+#include "faults/diagnose/error_texts.hpp"
 #include "faults/diagnose/observable.hpp"
 
 namespace rehearse::faults {
@@ -221,6 +222,13 @@ void add_silent(const pb::Outcome& run, Changes& out) {
   }
 }
 
+void add_text(const std::string& text, Changes& out) {
+  out[Aspect::kText][text_kind(text)] = {1, 0};
+  for (const uint32_t rank : ranks_named_in(text)) {
+    out[Aspect::kFailed][rank_key(rank) + " is named"] = {1, 0};
+  }
+}
+
 void add_failure(const pb::Outcome& run, const pb::Outcome& healthy, Changes& out) {
   const pb::Failure& failure = run.first_failure();
   out[Aspect::kPhase][pb::Phase_Name(failure.phase())] = {1, 0};
@@ -253,7 +261,7 @@ void add_failure(const pb::Outcome& run, const pb::Outcome& healthy, Changes& ou
     if (share > kHardly * most) out[Aspect::kMissing][rank_key(rank)] = {share / most, 0.1};
   }
   for (const pb::ErrorText& error : run.error_text()) {
-    out[Aspect::kText][text_kind(error.text())] = {1, 0};
+    add_text(error.text(), out);
     // Who gives up a call was in it.
     if (run.waits().empty()) out[Aspect::kWaiting][rank_key(error.rank())] = {1, 0};
   }
@@ -264,7 +272,7 @@ void add_failure(const pb::Outcome& run, const pb::Outcome& healthy, Changes& ou
   add_records(run, out);
   add_silent(run, out);
   for (const pb::RankBringUp& rank : run.bring_up().ranks()) {
-    if (!rank.text().empty()) out[Aspect::kText][text_kind(rank.text())] = {1, 0};
+    if (!rank.text().empty()) add_text(rank.text(), out);
   }
   const double step = std::max<double>(1, static_cast<double>(healthy.step_time_ns().mean()));
   const auto in_steps = [&](int64_t time) {
@@ -361,22 +369,6 @@ const pb::Wait* stuck_call(const pb::Outcome& run) {
     if (!most || in(wait) > in(*most)) most = &wait;
   }
   return most;
-}
-
-std::string text_kind(const std::string& text) {
-  std::string out;
-  bool number = false;
-  char before = ' ';
-  for (const char c : text) {
-    // Digits inside a name (mlx5_6, fp16) are part of it.
-    const bool named = std::isalpha(static_cast<unsigned char>(before)) != 0 || before == '_';
-    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0 && (number || !named);
-    if (digit && !number) out += '#';
-    number = digit || (number && (c == '.' || c == ','));
-    if (!number) out += c;
-    before = c;
-  }
-  return out;
 }
 
 Changes changes_of(const pb::Outcome& run, const pb::Outcome& healthy) {

@@ -40,7 +40,7 @@ enum class Aspect {
   kCall,     // in which call
   kSize,     // ranks that came to it with another size
   kRecords,  // calls that a rank recorded and its peers did not
-  kFailed,   // the rank that failed first
+  kFailed,   // the rank that failed first, ranks that error texts name
   kText,     // kinds of error text
   kWhen,     // when it stopped, and when somebody said so
   kSilent,   // ranks that left neither a dump, where others did, nor a word
@@ -68,8 +68,5 @@ using Changes = std::map<Aspect, std::map<std::string, Change>>;
 
 // A wait in the call that most ranks wait in; null: nobody waits.
 [[nodiscard]] const pb::Wait* stuck_call(const pb::Outcome& run);
-
-// An error text without what differs from run to run: numbers, addresses, names of hosts.
-[[nodiscard]] std::string text_kind(const std::string& text);
 
 }  // namespace rehearse::faults

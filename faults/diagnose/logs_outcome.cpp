@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "faults/diagnose/changes.hpp"
+#include "faults/diagnose/error_texts.hpp"
 #include "faults/diagnose/job_logs.hpp"
 #include "faults/diagnose/observable.hpp"
 #include "faults/diagnose/recorded_waits.hpp"

@@ -15,6 +15,7 @@
 #include "base/text.hpp"
 #include "faults/diagnose/call_orders.hpp"
 #include "faults/diagnose/deviations.hpp"
+#include "faults/diagnose/error_texts.hpp"
 #include "faults/diagnose/observable.hpp"
 
 namespace rehearse::faults {
@@ -185,11 +186,9 @@ std::optional<uint32_t> number_behind(const std::string& text, size_t at, const 
   return read.ec == std::errc{} ? std::optional(number) : std::nullopt;
 }
 
-// "rank 4 of 16 ranks has already checked in", "rank 9 and rank 8 both on CUDA device 7000": those that the job has.
 void add_named_ranks(const std::string& text, uint32_t ranks, Suspects& out) {
-  for (size_t at = text.find("rank "); at != std::string::npos; at = text.find("rank ", at + 1)) {
-    const auto rank = number_behind(text, at, "rank ");
-    if (rank && *rank < ranks) add_once(out.ranks, *rank);
+  for (const uint32_t rank : ranks_named_in(text)) {
+    if (rank < ranks) add_once(out.ranks, rank);
   }
 }
 

@@ -264,7 +264,7 @@ TEST_CASE("of a slot and an adapter that leave the same logs neither is named al
 TEST_CASE("a place is known where only other values of the cause leave the same logs",
           "[faults][logs][engine]") {
   const Job job("ddp-16");
-  // Any long task ends the job alike, any device of the node is taken twice.
+  // Any long task ends the job alike, any device of the node is taken twice; the rank that is there twice stands in the text.
   for (const auto& [fault, place] :
        {std::pair{"F25:rank=7,task=2000s,timeout=300s", "rank=7"},
         std::pair{"F09:node=1,device=3", "node=1"}, std::pair{"F06:rank=5,as=7", "as=7"}}) {
