@@ -13,7 +13,8 @@ namespace rehearse::traces::kineto {
 namespace {
 
 constexpr size_t kLookBack = 16;         // spans that may have begun since the one that encloses
-constexpr size_t kMostCollected = 8192;  // spans that may belong to one launch
+constexpr size_t kMostCollected = 8192;  // calls of one launch
+constexpr size_t kMostPassed = 64;       // other spans between two of them
 
 // What the other buffer holds when only one is recorded.
 void derive_sizes(Call& call, Bytes in, Bytes out, int64_t ranks) {
@@ -175,13 +176,14 @@ void Communication::complete(Kernel& kernel, const Launch* launch,
 template <typename Wanted>
 std::vector<CallFacts> Communication::collected(const Launch& launch, const Wanted& wanted) {
   std::vector<CallFacts> found;
-  auto s = behind(launch);
-  for (size_t i = 0; i < kMostCollected && s != spans_.begin(); ++i) {
+  size_t passed = 0;
+  for (auto s = behind(launch); s != spans_.begin() && passed < kMostPassed; ++passed) {
     --s;
-    if (s->lane != launch.lane) break;
+    if (s->lane != launch.lane || found.size() >= kMostCollected) break;
     if (s->end >= launch.start) continue;
     if (s->launches) break;
     if (!wanted(s->facts)) continue;
+    passed = 0;
     s->launches = true;
     found.push_back(s->facts);
   }
