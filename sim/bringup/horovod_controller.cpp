@@ -105,10 +105,51 @@ void connect_mesh(Job& job, const Mesh& mesh) {
   }
 }
 
+// Ranks write where they listen to the server that HOROVOD_GLOO_RENDEZVOUS_ADDR and _PORT name. One that is told none
+// keeps it to itself and waits for what the others never write there (gloo_context.cc); a server that does not answer
+// is asked three times (http_store.cc).
+void find_server(Job& job, const std::vector<size_t>& there, Nanos timeout) {
+  constexpr Nanos kAsks = 3 * 500 * (kSeconds / 1000);
+  for (const size_t p : there) {
+    const Process& process = job.processes[p];
+    Trouble trouble{.process = p, .state = "connect", .error = "http"};
+    trouble.since = process.clock;
+    const std::string server = process.variable("HOROVOD_GLOO_RENDEZVOUS_ADDR");
+    if (server.empty()) {
+      trouble.state = "join";
+      trouble.error = "gloo-key";
+      trouble.gives_up = process.clock + timeout;
+      trouble.waits = true;
+      for (size_t i = 0; i < there.size() && trouble.for_ranks.size() < 64; ++i) {
+        if (there[i] != p) trouble.for_ranks.push_back(job.processes[there[i]].seat);
+      }
+      trouble.facts = {{"ms", std::to_string(timeout / 1'000'000)},
+                       {"missing", std::to_string(process.rank == 0 ? 1 : 0)}};
+      job.add(std::move(trouble));
+      job.blame("configuration", 0,
+                "HOROVOD_GLOO_RENDEZVOUS_ADDR is not set: ranks do not find each other");
+      continue;
+    }
+    if (!job.network.described()) continue;
+    const Lookup found = job.network.lookup(process.node, server);
+    const auto port =
+        static_cast<uint32_t>(whole_number(process.env, "HOROVOD_GLOO_RENDEZVOUS_PORT", 0));
+    const bool known = found.result == Lookup::Result::kFound;
+    const Arrival arrival =
+        known ? job.network.knock(process.node, found.address, port) : Arrival{};
+    if (known && port > 0 && arrival.answer == Answer::kArrives) continue;
+    trouble.gives_up = process.clock + kAsks;
+    trouble.facts = {{"host", server}, {"port", std::to_string(port)}};
+    job.add(std::move(trouble));
+    job.blame(
+        "node", process.node,
+        fmt::format("HOROVOD_GLOO_RENDEZVOUS_ADDR={}, port {}: nobody answers", server, port));
+  }
+}
+
 }  // namespace
 
 void meet_in_horovod(Job& job) {
-  if (job.launcher == pb::PLAIN) return;  // everybody is alone
   const std::vector<size_t> there = job.started();
   const bool alone = std::all_of(there.begin(), there.end(),
                                  [&](size_t p) { return job.processes[p].world_size == 1; });
@@ -119,7 +160,16 @@ void meet_in_horovod(Job& job) {
   }
   const int seconds =
       whole_number(job.processes[there.front()].env, "HOROVOD_GLOO_TIMEOUT_SECONDS", 30);
-  connect_mesh(job, {"connect", "HOROVOD_GLOO_IFACE", std::max(0, seconds) * kSeconds});
+  const Nanos timeout = std::max(0, seconds) * kSeconds;
+  // horovodrun tells everybody its own server; other launchers leave it to the environment.
+  const bool told = std::any_of(there.begin(), there.end(), [&](size_t p) {
+    return !job.processes[p].variable("HOROVOD_GLOO_RENDEZVOUS_ADDR").empty();
+  });
+  if (job.launcher == pb::PLAIN || (told && job.launcher != pb::HOROVODRUN)) {
+    find_server(job, there, timeout);
+    if (!job.troubles.empty()) return;
+  }
+  connect_mesh(job, {"connect", "HOROVOD_GLOO_IFACE", timeout});
 }
 
 void join_full_mesh(Job& job) {

@@ -2,6 +2,8 @@
 // Bring-up: what processes believe, and what each framework shows when it does not come up.
 #include "sim/bringup/bringup.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <fstream>
 
@@ -310,6 +312,29 @@ TEST_CASE("one rank that listens where nobody reaches it stops Gloo, alone on it
     CHECK(outcome.culprits(0).kind() == "rank");
     CHECK(outcome.culprits(0).rank() == 9);
   }
+}
+
+TEST_CASE("Horovod without a launcher meets where its environment says", "[bringup]") {
+  const std::string by_hand = "launch.launcher=plain";
+  const std::string size = "launch.env.HOROVOD_SIZE=16";
+  const std::string server = "launch.env.HOROVOD_GLOO_RENDEZVOUS_ADDR=";
+  const std::string port = "launch.env.HOROVOD_GLOO_RENDEZVOUS_PORT=4000";
+  std::vector<std::string> told = {by_hand, size, port};
+  for (int r = 0; r < 16; ++r) {
+    told.push_back(fmt::format("launch.ranks[{0}].env.HOROVOD_RANK={0}", r));
+    told.push_back(fmt::format("launch.ranks[{}].env.HOROVOD_LOCAL_RANK={}", r, r % 8));
+  }
+  // Nobody says where: each waits for the others in its own memory.
+  const pb::Outcome alone = failed("horovod-16", told);
+  CHECK(alone.first_failure().time_ns() == 30 * kSecond);
+  CHECK(says(alone, "Wait timeout after 30000ms"));
+  // Where there is no server it gives up after three questions.
+  told.push_back(server + "nosuchhost");
+  const pb::Outcome lost = failed("horovod-16", told);
+  CHECK(lost.first_failure().time_ns() == kSecond * 3 / 2);
+  told.back() = server + "10.0.0.1";
+  const bringup::CameUp met = start("horovod-16", told);
+  CHECK_FALSE(met.failed);
 }
 
 TEST_CASE("timers of the start follow the documented formulas", "[bringup][timers]") {

@@ -53,7 +53,7 @@ pb::Outcome run(const char* document, const Words& changes) {
   return *outcome;
 }
 
-// What came of it, and nothing of what was asked.
+// What came of it, and nothing of what was asked or said about it.
 std::string picture(const pb::Outcome& outcome) {
   std::string out =
       fmt::format("{} {} {} {} {}", static_cast<int>(outcome.verdict()), outcome.end_ns(),
@@ -62,8 +62,13 @@ std::string picture(const pb::Outcome& outcome) {
   for (const pb::ErrorText& text : outcome.error_text()) out += text.SerializeAsString();
   for (const pb::TimerEvent& timer : outcome.timers()) out += timer.SerializeAsString();
   for (const pb::Culprit& culprit : outcome.culprits()) out += culprit.SerializeAsString();
-  for (const pb::OutcomeFinding& finding : outcome.findings()) out += finding.id();
   return out;
+}
+
+bool tells(const pb::Outcome& outcome, std::string_view finding) {
+  const auto& all = outcome.findings();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const auto& each) { return each.id() == finding; });
 }
 
 struct Case {
@@ -71,7 +76,8 @@ struct Case {
   const char* value;
   const char* job = tests::kJob16;
   Words beside = {};
-  int rank = -1;  // that has it alone; negative: all
+  int rank = -1;               // that has it alone; negative: all
+  const char* told = nullptr;  // a finding says why the run is the same
 };
 
 const std::string kMissing = "skip-collective: {rank: 5, nth: 1}";
@@ -82,6 +88,8 @@ const std::string kSrun = "launch.launcher=srun";
 const std::string kSlow = "platform.nodes[*].nics[*].bandwidth=1Gbps";  // collectives queue up
 const std::string kOneCore = "launch.ranks[3].cpus=1";
 const std::string kIgnores = "launch.env.NCCL_IGNORE_CPU_AFFINITY=1";
+const std::string kByHand = "launch.launcher=plain";
+const std::string kOfSixteen = "launch.env.HOROVOD_SIZE=16";
 const std::string kNoCycle = "launch.env.HOROVOD_CYCLE_TIME=";
 
 const std::vector<Case>& cases() {
@@ -105,7 +113,7 @@ const std::vector<Case>& cases() {
       {"MASTER_PORT", "1234", tests::kJob16, {}, 8},
       {"CUDA_VISIBLE_DEVICES", "0", tests::kJob16, {}, 9},
       {"HOROVOD_CYCLE_TIME", "20", kHorovod},
-      {"HOROVOD_FUSION_THRESHOLD", "1048576", kHorovod},  // a finding: calls are fused already
+      {"HOROVOD_FUSION_THRESHOLD", "1048576", kHorovod, {}, -1, "not-simulated"},
       {"HOROVOD_CACHE_CAPACITY", "0", kHorovod},
       {"HOROVOD_HIERARCHICAL_ALLREDUCE", "1", kHorovod},
       {"HOROVOD_HIERARCHICAL_ALLREDUCE", "1", kHorovod, {}, 3},
@@ -123,6 +131,11 @@ const std::vector<Case>& cases() {
       {"HOROVOD_CONTROLLER", "gloo", kHorovod},
       {"HOROVOD_CPU_OPERATIONS", "MPI", kHorovod, {"launch.backend=gloo"}},
       {"HOROVOD_GLOO_IFACE", "wl0", kHorovod, {}, 9},
+      {"HOROVOD_GLOO_RENDEZVOUS_ADDR", "nosuchhost", kHorovod, {kByHand, kOfSixteen}},
+      {"HOROVOD_GLOO_RENDEZVOUS_PORT",
+       "4000",
+       kHorovod,
+       {kByHand, kOfSixteen, "launch.env.HOROVOD_GLOO_RENDEZVOUS_ADDR=10.0.0.1"}},
       {"HOROVOD_GLOO_TIMEOUT_SECONDS", "5", kHorovod, {"launch.ranks[9].absent=true"}},
       {"HOROVOD_RANK", "3", kHorovod, {}, 9},
       {"HOROVOD_SIZE", "17", kHorovod},
@@ -161,20 +174,16 @@ const std::map<std::string, const char*>& elsewhere() {
       {"TORCHELASTIC_RUN_ID", "two jobs that meet are launch.ranks with one rank twice (F06)"},
       {"OMP_NUM_THREADS", "`check`; in a run slow-host says how much (F45)"},
       {"HOROVOD_MPI_THREADS_DISABLE", "`check`: horovod-mpi-threads"},
-      {"HOROVOD_GLOO_RENDEZVOUS_ADDR",
-       "set by the launcher: launch.launcher=plain is without (F14)"},
-      {"HOROVOD_GLOO_RENDEZVOUS_PORT",
-       "set by the launcher: launch.launcher=plain is without (F14)"},
       {"HOROVOD_CROSS_RANK", "follows from nodes and ranks"},
-      {"HOROVOD_LOCAL_SIZE", "follows from nodes and ranks"},
-      {"HOROVOD_CROSS_SIZE", "follows from nodes and ranks"},
+      {"HOROVOD_LOCAL_SIZE", "`check`: compared with the ranks of the node"},
+      {"HOROVOD_CROSS_SIZE", "`check`: compared with the nodes of the job"},
       {"HOROVOD_NCCL_LINK",
        "a choice when Horovod is built; node.versions tells the library (F12)"},
       {"HOROVOD_TIMELINE", "what is written down: `import` reads it"},
       {"HOROVOD_TIMELINE_MARK_CYCLES", "what is written down: `import` reads it"},
-      {"OMPI_COMM_WORLD_LOCAL_SIZE", "`check`: compared with the GPUs of the node"},
+      {"OMPI_COMM_WORLD_LOCAL_SIZE", "`check`: compared with the ranks of the node"},
       {"OMPI_COMM_WORLD_NODE_RANK", "follows from nodes and ranks"},
-      {"OMPI_UNIVERSE_SIZE", "slots are not counted"},
+      {"OMPI_UNIVERSE_SIZE", "`check`: slots, compared with the ranks"},
       {"SLURM_NODEID", "follows from nodes and ranks"},
       {"SLURM_JOB_NODELIST", "`check`: hosts of a script"},
       {"SLURM_ARRAY_TASK_ID", "shards of `sweep`"},
@@ -288,7 +297,9 @@ TEST_CASE("every variable of frameworks and launchers changes what comes of a ru
     Words changes = c.beside;
     const std::string where = c.rank < 0 ? "launch" : fmt::format("launch.ranks[{}]", c.rank);
     changes.push_back(fmt::format("{}.env.{}={}", where, c.name, c.value));
-    CHECK(picture(run(c.job, changes)) != without[key]);
+    const pb::Outcome outcome = run(c.job, changes);
+    CHECK((picture(outcome) == without[key]) == (c.told != nullptr));
+    if (c.told != nullptr) CHECK(tells(outcome, c.told));
   }
 }
 
