@@ -165,14 +165,18 @@ class Building {
   }
 
   [[nodiscard]] int most() const {
-    const int most =
-        whole_number(env_, "NCCL_MAX_NCHANNELS", whole_number(env_, "NCCL_MAX_CTAS", 64));
+    const int most = std::min(channels("NCCL_MAX_NCHANNELS", "NCCL_MAX_NRINGS", kMaxChannels),
+                              whole_number(env_, "NCCL_MAX_CTAS", kMaxChannels));
     return std::clamp(most, 1, kMaxChannels);
   }
   [[nodiscard]] int least() const {
-    const int least =
-        whole_number(env_, "NCCL_MIN_NCHANNELS", whole_number(env_, "NCCL_MIN_CTAS", 1));
+    const int least = std::max(channels("NCCL_MIN_NCHANNELS", "NCCL_MIN_NRINGS", 1),
+                               whole_number(env_, "NCCL_MIN_CTAS", 1));
     return std::clamp(least, 1, kMaxChannels);
+  }
+  // The older name counts where the newer one is not set.
+  [[nodiscard]] int channels(const char* name, const char* older, int otherwise) const {
+    return whole_number(env_, name, whole_number(env_, older, otherwise));
   }
 
   // §7.4.

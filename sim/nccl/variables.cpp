@@ -23,6 +23,8 @@ constexpr Variable kVariables[] = {
     {"NCCL_LL128_BUFFSIZE", Acts::kDecision, "chunk of LL128", false, Form::kNumber, "4915200"},
     {"NCCL_MIN_NCHANNELS", Acts::kDecision, "least channels"},
     {"NCCL_MAX_NCHANNELS", Acts::kDecision, "most channels"},
+    {"NCCL_MIN_NRINGS", Acts::kDecision, "older name of NCCL_MIN_NCHANNELS"},
+    {"NCCL_MAX_NRINGS", Acts::kDecision, "older name of NCCL_MAX_NCHANNELS"},
     {"NCCL_MIN_CTAS", Acts::kDecision, "least channels"},
     {"NCCL_MAX_CTAS", Acts::kDecision, "most channels"},
     {"NCCL_NTHREADS", Acts::kDecision, "threads of a block; small calls give up channels later"},
@@ -117,6 +119,17 @@ constexpr Variable kVariables[] = {
      Form::kNumber, "100"},
     {"NCCL_COMM_ID", Acts::kNowhere, "the root is where rank 0 is, as a framework's own id says",
      false, Form::kText},
+    {"NCCL_TUNER_PLUGIN", Acts::kNowhere, "what a plugin makes of NCCL's table is its own", false,
+     Form::kText},
+    {"NCCL_NET_PLUGIN", Acts::kNowhere, "the network follows from adapters and NCCL_NET", false,
+     Form::kText},
+    {"NCCL_P2P_READ_ENABLE", Acts::kNowhere, "reads and writes of peers take the same time here"},
+    {"NCCL_SHM_LOCALITY", Acts::kNowhere, "host buffers are on the receiver's side, as by default"},
+    {"NCCL_NET_FORCE_FLUSH", Acts::kNowhere, "a flush is part of the latency of a hop"},
+    {"NCCL_RUNTIME_CONNECT", Acts::kNowhere, "what a healthy start costs is not simulated"},
+    {"NCCL_OOB_NET_ENABLE", Acts::kNowhere, "the bootstrap uses sockets, as by default"},
+    {"NCCL_UID_STAGGER_RATE", Acts::kNowhere, "what a healthy start costs is not simulated"},
+    {"NCCL_UID_STAGGER_THRESHOLD", Acts::kNowhere, "what a healthy start costs is not simulated"},
     {"NCCL_DEBUG", Acts::kObserved, "what is logged", false, Form::kWord},
     {"NCCL_DEBUG_SUBSYS", Acts::kObserved, "what is logged", false, Form::kWord},
     {"NCCL_DEBUG_FILE", Acts::kObserved, "where it is logged", false, Form::kText},
@@ -204,7 +217,9 @@ Findings variable_findings(const Placement& placement) {
     if (known == nullptr) {
       std::vector<std::string> all;
       for (const Variable& v : kVariables) all.emplace_back(v.name);
-      const std::string near = nearest(name, all);
+      std::string near = nearest(name, all);
+      // A slip of the pen, not another variable of NCCL.
+      if (edit_distance(name, near) > name.size() / 8 + 1) near.clear();
       out.add("nccl-variable-unknown", Severity::kWarning, name,
               near.empty() ? "it changes nothing in the simulation"
                            : "it changes nothing in the simulation; is " + near + " meant?");

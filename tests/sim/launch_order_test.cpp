@@ -53,4 +53,44 @@ TEST_CASE("implicit launch order serialises communicators with an old CUDA only"
   CHECK(run({current, order}).step_time_ns().mean() == usual.step_time_ns().mean());
 }
 
+TEST_CASE("threads that launch side by side are told while a race is fatal", "[sim]") {
+  const auto told = [](const char* fatal) {
+    SilentReporter silent;
+    auto scenario = load_scenario("gpt-32", silent);
+    REQUIRE(scenario);
+    pb::Launch& launch = *scenario->document.mutable_launch();
+    launch.set_nccl_version("2.26.2");
+    (*launch.mutable_env())["NCCL_LAUNCH_ORDER_IMPLICIT"] = "1";
+    (*launch.mutable_env())["NCCL_LAUNCH_RACE_FATAL"] = fatal;
+    // Two host threads, each with one call on a stream of its own.
+    traces::RankProgram rank;
+    rank.lane_begin = {0};
+    for (const auto kind : {traces::LaneKind::kHostThread, traces::LaneKind::kHostThread,
+                            traces::LaneKind::kStream, traces::LaneKind::kStream}) {
+      const auto op = static_cast<traces::OpId>(rank.kind.size());
+      const bool call = kind == traces::LaneKind::kStream;
+      rank.lanes.push_back({kind, static_cast<int64_t>(op), 0});
+      rank.kind.push_back(call ? traces::OpKind::kCall : traces::OpKind::kHost);
+      rank.name.push_back(0);
+      rank.gap.push_back(0);
+      rank.duration.push_back(0);
+      rank.call.push_back(call ? static_cast<uint32_t>(rank.calls.size()) : traces::kNoCall);
+      rank.edge_begin.push_back(static_cast<uint32_t>(rank.edges.size()));
+      if (call) {
+        rank.edges.push_back(op - 2);
+        rank.calls.emplace_back();
+        rank.call_op.push_back(op);
+      }
+      rank.lane_begin.push_back(op + 1);
+    }
+    rank.edge_begin.push_back(static_cast<uint32_t>(rank.edges.size()));
+    traces::Program program;
+    program.ranks.push_back(std::move(rank));
+    REQUIRE(order_launches(*scenario, program));
+    return program.findings.count("nccl-launch-race") > 0;
+  };
+  CHECK(told("1"));
+  CHECK_FALSE(told("0"));
+}
+
 }  // namespace rehearse::launch_order_test

@@ -105,6 +105,8 @@ const std::vector<Case>& cases() {
        .beside = {kRing, {"NCCL_PROTO", "LL128", {}}}},
       {"NCCL_MIN_NCHANNELS", "32"},
       {"NCCL_MAX_NCHANNELS", "2"},
+      {"NCCL_MIN_NRINGS", "32"},
+      {"NCCL_MAX_NRINGS", "2"},
       {"NCCL_MIN_CTAS", "32"},
       {"NCCL_MAX_CTAS", "2"},
       {.name = "NCCL_NTHREADS", .value = "64", .beside = {kRing, {"NCCL_PROTO", "Simple", {}}}},
@@ -222,6 +224,8 @@ struct JobCase {
 const std::vector<JobCase>& job_cases() {
   static const std::string kLost =
       "{set: {\"platform.nodes[1].nics[0].down\": \"true\"}, from: 1us, until: 900s}";
+  static const std::string kShortLoss =
+      "{set: {\"platform.nodes[1].nics[0].down\": \"true\"}, from: 1us, until: 100ms}";
   static const std::string kPorts =
       "{set: {\"platform.nodes[*].nics[0-1].adapter\": a, \"platform.nodes[*].nics[2-3].adapter\": "
       "b, \"platform.nodes[*].nics[4-5].adapter\": c, \"platform.nodes[*].nics[6-7].adapter\": d}}";
@@ -240,6 +244,10 @@ const std::vector<JobCase>& job_cases() {
       {"NCCL_IB_TIMEOUT", "14", {kLost}},
       {"NCCL_IB_RETRY_CNT", "1", {kLost}},
       {"NCCL_IB_RESILIENCY_PORT_FAILOVER", "1", {kPorts, kLost}},
+      {"NCCL_IB_RESILIENCY_PORT_RECOVERY",
+       "1",
+       {kPorts, "platform.nodes[*].nics[*].bandwidth=2Gbps", kShortLoss,
+        "launch.env.NCCL_IB_RESILIENCY_PORT_FAILOVER=1", "launch.env.NCCL_IB_TIMEOUT=1"}},
   };
   return all;
 }
@@ -259,11 +267,10 @@ std::string outcome_of(const JobCase& c, bool set) {
 
 // Shown by tests of their own.
 const std::map<std::string_view, const char*> kElsewhere = {
-    {"NCCL_IB_RESILIENCY_PORT_RECOVERY",
-     "needs a job that outlives the loss; `take_over` of sim/scenario/failover.cpp has it"},
-    {"NCCL_LAUNCH_RACE_FATAL", "a finding of traces whose ranks launch from several threads"},
+    {"NCCL_LAUNCH_RACE_FATAL",
+     "needs threads that launch side by side; launch_order_test shows it"},
     {"NCCL_IGNORE_CPU_AFFINITY", "needs a process with few cores; launch_variables_test shows it"},
-    {"NCCL_RAS_ENABLE", "what a health query says of a hang; bringup_test shows it"},
+    {"NCCL_RAS_ENABLE", "what a health query says of a hang; start_records_test shows it"},
     {"NCCL_CTA_POLICY", "needs registered buffers; nccl_choice_test shows it"},
     {"NCCL_CONF_FILE", "needs a file; nccl_files_test shows it"},
     {"NCCL_TOPO_FILE", "needs a file; nccl_files_test shows it"},
@@ -353,6 +360,27 @@ TEST_CASE("a variable that NCCL does not know is a finding with the nearest name
   CHECK(idle->severity == Severity::kWarning);
   CHECK_THAT(idle->advice, Catch::Contains("where rank 0 is"));
   CHECK_THAT(bed.world->findings().rows().front().advice, Catch::Contains("NCCL_ALGO"));
+}
+
+TEST_CASE("a name that is no slip of a known one is told without a guess", "[sim][variables]") {
+  for (const char* name : {"NCCL_GRAPH_REGISTER", "NCCL_SET_STACK_SIZE"}) {
+    const Bed bed = bed_of("dgx-a100", 1, 0, {{name, "1", {}}});
+    const auto& rows = bed.world->findings().rows();
+    REQUIRE(rows.size() == 1);
+    CHECK(rows.front().advice == "it changes nothing in the simulation");
+  }
+}
+
+TEST_CASE("of two limits of channels the tighter one holds", "[sim][variables]") {
+  const auto channels = [](std::vector<RankSetting> settings) {
+    return bed_of("dgx-h100", 2, 0, std::move(settings)).explained({}).channels;
+  };
+  CHECK(channels({{"NCCL_MAX_NCHANNELS", "8", {}}, {"NCCL_MAX_CTAS", "4", {}}}) ==
+        channels({{"NCCL_MAX_CTAS", "4", {}}}));
+  CHECK(channels({{"NCCL_MAX_NCHANNELS", "4", {}}, {"NCCL_MAX_CTAS", "8", {}}}) ==
+        channels({{"NCCL_MAX_NCHANNELS", "4", {}}}));
+  CHECK(channels({{"NCCL_MAX_NCHANNELS", "4", {}}, {"NCCL_MAX_NRINGS", "2", {}}}) ==
+        channels({{"NCCL_MAX_NCHANNELS", "4", {}}}));
 }
 
 TEST_CASE("ranks whose variables make them decide otherwise never end a call", "[sim][variables]") {
