@@ -176,11 +176,19 @@ TEST_CASE("a link that is down means the call never ends", "[sim][explain]") {
 
 TEST_CASE("GPUs that Infinity Fabric joins do not go over the network inside a node",
           "[sim][explain]") {
-  for (const char* machine : {"mi300x-8", "mi250x-8"}) {
+  // Several rings reach more than one link and no more than all of them: of MI300X seven of 64 GB/s, of which copies use
+  // 48 (rocm.blogs.amd.com, "Understanding RCCL Bandwidth and xGMI Performance"); of MI250X eight of 50 GB/s.
+  struct Limits {
+    const char* machine;
+    double one, all;
+  };
+  for (const auto& [machine, one, all] :
+       {Limits{"mi300x-8", 64e9, 7 * 48e9}, Limits{"mi250x-8", 50e9, 8 * 50e9}}) {
     const Explanation e = bed_of(machine, 1).explained(of(1 << 28));
     INFO(machine << ": " << e.bound << " " << e.bus_rate);
     for (const ExplainedLink& link : e.links) CHECK(link.kind != platforms::LinkKind::kNic);
-    CHECK(e.bus_rate > 50e9);
+    CHECK(e.bus_rate > one);
+    CHECK(e.bus_rate < all);
   }
 }
 
