@@ -5,6 +5,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "faults/diagnose/alike.hpp"
+
 namespace rehearse::faults {
 namespace {
 
@@ -63,6 +65,23 @@ size_t places_to_try(const Suspected& empty_handed, bool from_logs) {
   return is_expected(empty_handed) ? kPlacesPerFault : 1;
 }
 
+// From logs nothing tells how strong a fault is, and its places were compared at one strength: of those nearest the best of its
+// usual ones is taken, and places are tried with that.
+Result<void> try_other_strengths(std::vector<Suspected>& all, Laboratory& laboratory) {
+  for (Suspected& suspected : all) {
+    if (!suspected.trial || suspected.promise() < all.front().promise() - kClose) break;
+    if (is_found(all.front())) break;
+    laboratory.allow(static_cast<uint32_t>(suspected.places.size()) + 2);
+    Trial other = laboratory.at_either_end(*suspected.trial);
+    if (other.use.text() == suspected.trial->use.text()) continue;
+    suspected.trial = std::move(other);
+    for (size_t place = 0; place < suspected.places.size() && !is_found(suspected); ++place) {
+      if (auto tried = try_place(suspected, place, laboratory); !tried) return tried;
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<Suspected> by_fault(std::vector<Candidate> candidates) {
@@ -112,6 +131,10 @@ Result<void> try_all(std::vector<Suspected>& all, bool from_logs, Laboratory& la
     }
   }
   sort_by(all, [](const Suspected& s) { return s.promise(); });
+  if (from_logs) {
+    if (auto tried = try_other_strengths(all, laboratory); !tried) return tried;
+    sort_by(all, [](const Suspected& s) { return s.promise(); });
+  }
   // As promising as they were before any of them was fitted.
   const double best = all.empty() ? 0 : all.front().promise();
   for (size_t i = 0; i < std::min(all.size(), kFitted); ++i) {

@@ -2,6 +2,7 @@
 // One candidate fault simulated and compared with the evidence, its strength fitted.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -50,6 +51,8 @@ class Laboratory {
   // what was tried; `start` where the fault has no strength. Where the evidence has no magnitude both ends of what is usual
   // are tried. Of a run that did not complete the fault's moment is moved until the run comes as far as the evidence.
   [[nodiscard]] Trial fitted(const Trial& start);
+  // Where the evidence has no magnitude the best of what is usual, at both ends, and `start`.
+  [[nodiscard]] Trial at_either_end(const Trial& start);
   // Where the run ends in another way than the evidence: the fault at an end of what is usual at which it does not; `start`
   // where it does at both.
   [[nodiscard]] Trial ending_alike(const Trial& start);
@@ -60,14 +63,13 @@ class Laboratory {
   // The user asked to stop: no simulation was made since, and what was found is not whole.
   [[nodiscard]] const std::optional<Error>& interrupted() const { return interrupted_; }
   [[nodiscard]] bool exhausted() const { return simulations_ >= limit_; }
-  // So many simulations more than were made so far.
-  void allow(uint32_t more) { limit_ = simulations_ + more; }
+  // At least so many simulations more than were made so far.
+  void allow(uint32_t more) { limit_ = std::max(limit_, simulations_ + more); }
 
  private:
   [[nodiscard]] Result<Trial> simulate(std::span<const FaultUse> uses, const FaultUse& named);
   [[nodiscard]] Trial fit(const Trial& start, int rounds);
   [[nodiscard]] Trial timed(const Trial& start);
-  [[nodiscard]] Trial at_either_end(const Trial& start);
 
   const sim::Scenario& healthy_;
   const pb::Outcome& baseline_;

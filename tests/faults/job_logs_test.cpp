@@ -31,8 +31,8 @@ struct Job {
   sim::Scenario healthy;
   pb::Outcome baseline;
 
-  explicit Job(const char* name) {
-    auto loaded = sim::load_scenario(name, reporter);
+  explicit Job(const char* name, const sim::Assignments& written = {}) {
+    auto loaded = sim::load_scenario(name, written, reporter);
     REQUIRE(loaded);
     healthy = std::move(*loaded);
     auto run = world.simulate(healthy);
@@ -52,6 +52,19 @@ struct Job {
     return *files;
   }
 };
+
+// Few faults are enough where only these matter.
+FaultCatalogue some_of(std::initializer_list<std::string> ids, const tests::TemporaryFolder& into) {
+  const auto all = shipped("faults/catalogue");
+  REQUIRE(all);
+  for (const std::string& id : ids) {
+    std::filesystem::copy_file(*all / (id + ".yaml"), into.path / (id + ".yaml"));
+  }
+  const std::filesystem::path folders[] = {into.path};
+  auto few = FaultCatalogue::load(folders);
+  REQUIRE(few);
+  return std::move(*few);
+}
 
 }  // namespace
 
@@ -230,19 +243,11 @@ TEST_CASE("of a slot and an adapter that leave the same logs neither is named al
   const Job job("moe-16");
   const LogFiles files = job.files_of("F66:node=1,gpu=2");
   REQUIRE(files == job.files_of("F65:node=1,nic=2,bandwidth=5Gbps"));
-  // Few faults are enough.
   const tests::TemporaryFolder folder;
-  const auto shipped_ones = shipped("faults/catalogue");
-  REQUIRE(shipped_ones);
-  for (const char* name : {"F60.yaml", "F65.yaml", "F66.yaml", "F68.yaml"}) {
-    std::filesystem::copy_file(*shipped_ones / name, folder.path / name);
-  }
-  const std::filesystem::path folders[] = {folder.path};
-  const auto few = FaultCatalogue::load(folders);
-  REQUIRE(few);
+  const FaultCatalogue few = some_of({"F60", "F65", "F66", "F68"}, folder);
   const JobLogs logs = read_logs(files);
   const auto diagnosis = diagnose_from_logs(
-      {.logs = logs, .healthy = job.healthy, .simulated = job.baseline}, *few, job.world);
+      {.logs = logs, .healthy = job.healthy, .simulated = job.baseline}, few, job.world);
   REQUIRE(diagnosis);
   REQUIRE(diagnosis->causes_size() > 1);
   const pb::Cause& first = diagnosis->causes(0);
@@ -296,6 +301,23 @@ TEST_CASE("a GPU is found that logs do not point at", "[faults][logs][engine]") 
   CHECK(diagnosis->causes(0).fault() == "F68");
   CHECK(diagnosis->causes(0).use().starts_with("F68:node=1,gpu=3"));
   CHECK_FALSE(diagnosis->unknown());
+}
+
+TEST_CASE("a GPU is found whose fault is stronger than usual ones, though others took the trials",
+          "[faults][logs][engine]") {
+  // Of 32 GPUs, with so few links left that there are other channels.
+  const Job job("moe-16", {{"platform.scale", "4"}, {"trace.synth.dp", "32"}});
+  const LogFiles files = job.files_of("F68:node=2,gpu=3,links=1");
+  const tests::TemporaryFolder folder;
+  const FaultCatalogue few = some_of({"F60", "F65", "F66", "F68"}, folder);
+  const JobLogs logs = read_logs(files);
+  const auto diagnosis = diagnose_from_logs(
+      {.logs = logs, .healthy = job.healthy, .simulated = job.baseline, .max_simulations = 20}, few,
+      job.world);
+  REQUIRE(diagnosis);
+  REQUIRE(diagnosis->causes_size() > 0);
+  CHECK(diagnosis->causes(0).use() == "F68:node=2,gpu=3,links=1");
+  CHECK(diagnosis->causes(0).together().empty());
 }
 
 TEST_CASE("dumps, NCCL's log and printed errors are judged together without a scenario",
