@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "faults/diagnose/alike.hpp"
 
@@ -41,24 +42,34 @@ std::vector<std::string> places_for(const pb::Parameter& p, const FaultUse& use,
   return out;
 }
 
-// The same fault at any other place, at most so many: on the same node first.
+// The same fault at any other place, at most so many: those first that differ in one value, and of these by turns in each.
 std::vector<FaultUse> at_other_places(const FaultUse& use, const pb::Scenario& document,
                                       size_t most) {
-  std::vector<FaultUse> all{use};
+  struct Moved {
+    FaultUse use;
+    size_t differ = 0, far = 0;
+  };
+  std::vector<Moved> all{{.use = use}};
   for (const pb::Parameter& p : use.fault().parameters()) {
-    std::vector<FaultUse> next;
-    for (const FaultUse& placed : all) {
-      const std::vector<std::string> values = places_for(p, placed, document);
+    std::vector<Moved> next;
+    for (const Moved& placed : all) {
+      const std::vector<std::string> values = places_for(p, placed.use, document);
       if (values.empty()) next.push_back(placed);
-      for (const std::string& value : values) {
-        if (auto other = with_value(placed, p.name(), value)) next.push_back(std::move(*other));
+      for (size_t i = 0; i < values.size(); ++i) {
+        auto other = with_value(placed.use, p.name(), values[i]);
+        if (other) next.push_back({std::move(*other), placed.differ + (i > 0), placed.far + i});
       }
     }
     all = std::move(next);
   }
-  std::erase_if(all, [&](const FaultUse& other) { return other.text() == use.text(); });
-  if (all.size() > most) all.resize(most);
-  return all;
+  std::stable_sort(all.begin(), all.end(), [](const Moved& a, const Moved& b) {
+    return std::pair(a.differ, a.far) < std::pair(b.differ, b.far);
+  });
+  std::vector<FaultUse> out;
+  for (Moved& placed : all) {
+    if (placed.differ > 0 && out.size() < most) out.push_back(std::move(placed.use));
+  }
+  return out;
 }
 
 // From logs: the places at which it was tried, then all others.

@@ -288,6 +288,9 @@ TEST_CASE("a place is known where only other values of the cause leave the same 
       CHECK(places_of(*parse_fault(other, catalogue()), job.healthy.document) != here);
       CHECK(other.find(place) != std::string::npos);
     }
+    const bool twice =
+        first.fault() == "F06";  // which process takes itself for rank 7 nothing tells
+    CHECK(first.elsewhere().empty() != twice);
   }
 }
 
