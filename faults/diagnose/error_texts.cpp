@@ -8,13 +8,21 @@
 namespace rehearse::faults {
 
 std::set<uint32_t> ranks_named_in(const std::string& text) {
-  constexpr std::string_view kRank = "rank ";
   std::set<uint32_t> out;
-  for (size_t at = text.find(kRank); at != text.npos; at = text.find(kRank, at + 1)) {
-    uint32_t rank = 0;
-    const char* digits = text.data() + at + kRank.size();
-    if (std::from_chars(digits, text.data() + text.size(), rank).ec == std::errc{}) {
+  const char* const end = text.data() + text.size();
+  for (size_t at = text.find("rank"); at != text.npos; at = text.find("rank", at + 1)) {
+    std::string_view rest = std::string_view(text).substr(at);
+    const bool several = rest.starts_with("ranks: ");
+    if (!several && !rest.starts_with("rank ")) continue;
+    rest.remove_prefix(rest.find(' ') + 1);
+    for (bool more = true; more;) {
+      uint32_t rank = 0;
+      const auto read = std::from_chars(rest.data(), end, rank);
+      if (read.ec != std::errc{}) break;
       out.insert(rank);
+      rest.remove_prefix(static_cast<size_t>(read.ptr - rest.data()));
+      more = several && rest.starts_with(", ");
+      if (more) rest.remove_prefix(2);
     }
   }
   return out;

@@ -21,8 +21,8 @@ constexpr const char* kFact = "in-logs";
 constexpr const char* kNoLonger = "no longer: ";
 constexpr std::string_view kPrintsNothing = " prints nothing";
 // Signs that somebody gave up waiting.
-constexpr std::array<std::string_view, 5> kGaveUp = {"imeout", "imed out", "Watchdog", "Stalled",
-                                                     "stall"};
+constexpr std::array<std::string_view, 6> kGaveUp = {"imeout",  "imed out", "Watchdog",
+                                                     "Stalled", "stall",    "remainder of ranks"};
 
 constexpr std::string_view kWatchdog = "Watchdog caught collective operation timeout";
 // Steps this much longer at the end than at the beginning are more than the usual ups and downs.

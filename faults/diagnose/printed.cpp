@@ -2,8 +2,8 @@
 #include "faults/diagnose/printed.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <iterator>
 #include <set>
 
 namespace rehearse::faults {
@@ -11,13 +11,14 @@ namespace {
 
 constexpr size_t kLongestLine = 4096;
 // What lines of trouble have in common, in the words of Python, PyTorch, Horovod, TensorFlow, ssh, mpirun and the kernel.
-constexpr std::array<std::string_view, 24> kSigns = {
-    "Error",           "Exception",      "StopIteration",      "Timeout",
-    "timeout",         "timed out",      "Timed out",          "Watchdog",
-    "failed",          "not successful", "Segmentation",       "Killed",
-    "killed",          "Stalled",        "Unavailable",        "ssh: ",
-    "ORTE was unable", "CUDA error",     "fallen off the bus", "NCCL error",
-    "NCCL WARN",       "IBV_WC_",        "can't pickle",       "cannot serialize"};
+constexpr std::string_view kSigns[] = {
+    "Error",           "Exception",         "StopIteration",      "Timeout",
+    "timeout",         "timed out",         "Timed out",          "Watchdog",
+    "failed",          "not successful",    "Segmentation",       "Killed",
+    "killed",          "Stalled",           "Unavailable",        "ssh: ",
+    "ORTE was unable", "CUDA error",        "fallen off the bus", "NCCL error",
+    "NCCL WARN",       "IBV_WC_",           "can't pickle",       "cannot serialize",
+    "is stalled",      "remainder of ranks"};
 
 std::optional<uint32_t> take_number(std::string_view& text) {
   uint32_t value = 0;
@@ -57,7 +58,7 @@ std::optional<uint32_t> take_prefix(std::string_view& line) {
 }  // namespace
 
 bool is_trouble(std::string_view line) {
-  return std::any_of(kSigns.begin(), kSigns.end(),
+  return std::any_of(std::begin(kSigns), std::end(kSigns),
                      [&](std::string_view sign) { return line.find(sign) != line.npos; });
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/install.hpp"
+#include "faults/diagnose/error_texts.hpp"
 #include "faults/diagnose/from_logs.hpp"
 #include "faults/diagnose/logs.hpp"
 #include "faults/diagnose/observable.hpp"
@@ -292,6 +293,29 @@ TEST_CASE("a place is known where only other values of the cause leave the same 
         first.fault() == "F06";  // which process takes itself for rank 7 nothing tells
     CHECK(first.elsewhere().empty() != twice);
   }
+}
+
+TEST_CASE("ranks that error texts name are read", "[faults][logs]") {
+  using Ranks = std::set<uint32_t>;
+  CHECK(ranks_named_in("rank 9 and rank 8 both on CUDA device 7000") == Ranks{8, 9});
+  CHECK(ranks_named_in("waiting for remainder of ranks [missing ranks: 3, 11]") == Ranks{3, 11});
+  CHECK(ranks_named_in("ranks: , rank x, rank ") == Ranks{});
+  CHECK(ranks_named_in("rank 99999999999").empty());
+}
+
+TEST_CASE("Horovod's stall check tells who is missing", "[faults][logs][engine]") {
+  const Job job("horovod-16");
+  const tests::TemporaryFolder folder;
+  const FaultCatalogue few = some_of({"F20", "F24", "F26", "F71"}, folder);
+  const JobLogs logs = read_logs(job.files_of("F24:rank=11,at=100ms,silent=true"));
+  REQUIRE(logs.printed.size() == 1);
+  const auto diagnosis = diagnose_from_logs(
+      {.logs = logs, .healthy = job.healthy, .simulated = job.baseline}, few, job.world);
+  REQUIRE(diagnosis);
+  // Whether it stands still or had fewer inputs nothing tells.
+  REQUIRE(diagnosis->causes_size() > 0);
+  REQUIRE(diagnosis->causes(0).culprits_size() == 1);
+  CHECK(diagnosis->causes(0).culprits(0).rank() == 11);
 }
 
 TEST_CASE("a GPU is found that logs do not point at", "[faults][logs][engine]") {
