@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <set>
 
 #include "base/document.hpp"
 #include "sim/efficiency.hpp"
@@ -195,6 +196,27 @@ TEST_CASE("draws of a fit lie around it and differ less than the prior's",
   CHECK(low > 0.6);
   CHECK(high < 0.8);
   CHECK(low < high);
+}
+
+TEST_CASE("draws keep to the data where it does not tell parameters apart",
+          "[validation][calibrate]") {
+  // In-switch reduction alone: of the shares of NVLink and of NVLS only the product is known.
+  std::vector<NcclTestRow> rows;
+  for (const Bytes bytes : many_sizes()) rows.push_back(row("all_reduce", 8, bytes));
+  const auto observations = measured_at(rows, point({{"nvls", 0.68}}));
+  const Observation& largest = observations.back();
+  const Fit found = fit(observations);
+  REQUIRE(found.parameters[at("nvlink")].standing == Standing::kUndetermined);
+  CHECK(found.parameters[at("nvls")].standing == Standing::kConditional);
+  size_t near = 0;
+  std::set<double> shares;
+  for (uint64_t k = 0; k < 100; ++k) {
+    const Point drawn = draw(found, 0, k);
+    shares.insert(value_at(drawn, at("nvlink")));
+    near += std::abs(predicted_us(largest, drawn) / largest.measured_us - 1) < .05 ? 1 : 0;
+  }
+  CHECK(near >= 90);
+  CHECK(*shares.rbegin() / *shares.begin() > 1.2);
 }
 
 TEST_CASE("the closed form of a call agrees with the model", "[validation][calibrate]") {
