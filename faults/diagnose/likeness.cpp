@@ -230,4 +230,11 @@ double magnitude(const Changes& changes) {
   return sum;
 }
 
+bool is_clear(const Changes& changes) {
+  const auto step = changes.find(Aspect::kStep);
+  if (step == changes.end()) return true;
+  const Change& mean = step->second.begin()->second;
+  return mean.value > mean.noise;
+}
+
 }  // namespace rehearse::faults

@@ -41,5 +41,7 @@ struct Likeness {
 // How far the run is from the healthy one: the part of a step it takes longer, else the memory it takes
 // more (sum of shares of the capacity). 0: neither.
 [[nodiscard]] double magnitude(const Changes& changes);
+// Whether what that is the size of is more than noise.
+[[nodiscard]] bool is_clear(const Changes& changes);
 
 }  // namespace rehearse::faults

@@ -71,14 +71,15 @@ void copy_findings(const pb::Outcome& from, const Missing& not_recorded, pb::Out
   const bool refused = from.verdict() == pb::REJECTED;
   const bool wrong = from.verdict() == pb::WRONG_SEMANTICS;
   for (const pb::OutcomeFinding& finding : from.findings()) {
-    if (not_recorded.told(finding.first())) continue;
+    const bool lost = not_recorded.told(finding.first());
     if (std::find(kSeen.begin(), kSeen.end(), finding.id()) != kSeen.end()) {
+      if (lost) continue;
       pb::OutcomeFinding& row = *to.add_findings();
       row.set_id(finding.id());
       row.set_count(finding.count());
       // Why a transport is not used is not in the log that shows which one is.
       if (finding.id() != kFallback) row.set_first(finding.first());
-    } else if (!finding.category().empty() && (refused || wrong)) {
+    } else if (!finding.category().empty() && (wrong || (refused && !lost))) {
       pb::OutcomeFinding& row = *to.add_findings();
       row.set_id(std::string(kWrongResult));
       row.set_category(finding.category());

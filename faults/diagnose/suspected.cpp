@@ -58,6 +58,15 @@ Result<void> try_place(Suspected& suspected, size_t place, Laboratory& laborator
   return {};
 }
 
+// Of those of which more than noise was seen: scaled up to the size of the evidence, noise looks like anything.
+double most_promise(const std::vector<Suspected>& all) {
+  double most = 0;
+  for (const Suspected& one : all) {
+    if (one.trial && is_clear(one.trial->changes)) most = std::max(most, one.promise());
+  }
+  return most;
+}
+
 // Of a fault whose first place ends otherwise than the evidence, or has no effect. From logs the ways of an end are less well
 // told apart, and those that the symptom lets expect are tried everywhere.
 size_t places_to_try(const Suspected& empty_handed, bool from_logs) {
@@ -119,7 +128,7 @@ Result<void> try_all(std::vector<Suspected>& all, bool from_logs, Laboratory& la
     suspected.trial = laboratory.roughly_fitted(*suspected.trial);
   }
   sort_by(all, [](const Suspected& s) { return s.promise(); });
-  const double most = all.empty() ? 0 : all.front().promise();
+  const double most = most_promise(all);
   for (size_t i = 0; i < all.size(); ++i) {
     // A place without any effect says nothing of the fault's other places.
     const bool empty_handed = all[i].trial && all[i].trial->likeness.score == 0;
@@ -136,7 +145,7 @@ Result<void> try_all(std::vector<Suspected>& all, bool from_logs, Laboratory& la
     sort_by(all, [](const Suspected& s) { return s.promise(); });
   }
   // As promising as they were before any of them was fitted.
-  const double best = all.empty() ? 0 : all.front().promise();
+  const double best = most_promise(all);
   for (size_t i = 0; i < std::min(all.size(), kFitted); ++i) {
     if (!all[i].trial || all[i].promise() < best - kWorthwhile) break;
     all[i].trial = laboratory.fitted(*all[i].trial);

@@ -53,6 +53,18 @@ TEST_CASE("ranks that stand out elsewhere are counted, their places are the like
   CHECK(likeness(computing({3, 7}), computing({4, 8})).unexplained.empty());
 }
 
+TEST_CASE("noise that is scaled up looks like anything, and is known for it",
+          "[faults][diagnose]") {
+  const Changes seen = computing({3});
+  Changes nothing = computing({});
+  for (auto& [rank, change] : nothing[Aspect::kCompute]) change = {.value = 0, .noise = 0.03};
+  nothing[Aspect::kStep]["mean"] = {.value = 0.003, .noise = 0.03};
+  CHECK(likeness(seen, nothing, 200).score == 1);
+  CHECK_FALSE(is_clear(nothing));
+  CHECK(is_clear(seen));
+  CHECK(is_clear(Changes{}));  // its size is not a time
+}
+
 TEST_CASE("a figure that may be chance contradicts nothing", "[faults][diagnose]") {
   Changes seen;
   seen[Aspect::kFindings]["wrong-result D2.4"] = {1, 0};

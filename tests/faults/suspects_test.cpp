@@ -62,6 +62,23 @@ TEST_CASE("a rank that left neither dump nor word is seen to be gone", "[faults]
   CHECK(changes.at(Aspect::kSilent).begin()->first == "rank 3");
 }
 
+TEST_CASE("that results are wrong is seen whichever rank has no record", "[faults][diagnose]") {
+  pb::Outcome run;
+  run.set_ranks(4);
+  run.set_verdict(pb::WRONG_SEMANTICS);
+  pb::OutcomeFinding& finding = *run.add_findings();
+  finding.set_id("computes-wrong");
+  finding.set_category("D2.4");
+  finding.set_first("rank 1 computes wrong results");
+  for (const uint32_t rank : {3u, 1u}) {
+    run.add_not_recorded(rank);
+    const pb::Outcome seen = observable(run);
+    REQUIRE(seen.findings_size() == 1);
+    CHECK(seen.findings(0).id() == "wrong-result");
+    CHECK(seen.findings(0).first().empty());
+  }
+}
+
 TEST_CASE("who stopped did so between the last call with it and the first that waits for it",
           "[faults][diagnose]") {
   const pb::Outcome run = observable(hang_of_rank_3());
