@@ -112,6 +112,7 @@ std::string worst_groups(const Check& check) {
     if (std::abs(row.error()) > limit) ++far[row.group];
   }
   std::vector<std::pair<size_t, std::string>> most;
+  most.reserve(far.size());
   for (const auto& [group, n] : far) most.emplace_back(n, group);
   std::sort(most.rbegin(), most.rend());
   std::string out = fmt::format("rows off by more than {:.0f} %:", 100 * limit);

@@ -48,7 +48,7 @@ class Reading {
  public:
   Reading(fs::path folder, int depth) : folder_(std::move(folder)), depth_(depth) {}
 
-  Result<pb::Platform> platform(std::string_view id) const {
+  [[nodiscard]] Result<pb::Platform> platform(std::string_view id) const {
     pb::Platform platform;
     RH_TRY(const std::string file, file_of(folder_, id, "platform"));
     if (auto ok = read(file, platform); !ok) return tl::unexpected(std::move(ok).error());
@@ -57,7 +57,7 @@ class Reading {
     return platform;
   }
 
-  Result<pb::Gpu> gpu(std::string_view id) const {
+  [[nodiscard]] Result<pb::Gpu> gpu(std::string_view id) const {
     pb::Gpu gpu;
     RH_TRY(const std::string file, file_of(folder_ / "gpus", id, "GPU"));
     if (auto ok = read(file, gpu); !ok) return tl::unexpected(std::move(ok).error());
@@ -65,7 +65,7 @@ class Reading {
     return gpu;
   }
 
-  Result<pb::Node> node(std::string_view id) const {
+  [[nodiscard]] Result<pb::Node> node(std::string_view id) const {
     RH_TRY(pb::Platform entry, platform(id));
     if (entry.nodes().empty()) {
       return fail(Code::kBadInput, fmt::format("the catalogue entry '{}' has no nodes", id),
@@ -76,7 +76,7 @@ class Reading {
     return node;
   }
 
-  Catalogue resolver() const {
+  [[nodiscard]] Catalogue resolver() const {
     return
         [self = *this](const google::protobuf::Descriptor& type,
                        std::string_view id) -> Result<std::unique_ptr<google::protobuf::Message>> {

@@ -101,7 +101,7 @@ Result<void> check_nvlink(const pb::Node& node, const std::string& path) {
                          fmt::format("{}.{}", here, end), "count GPUs from 0");
       }
       used[gpu] += pair.links();
-      if (node.gpus(gpu).nvlink().bandwidth() == 0) {
+      if (node.gpus(static_cast<int>(gpu)).nvlink().bandwidth() == 0) {
         return bad_input(fmt::format("GPU {} has no NVLink bandwidth", gpu),
                          fmt::format("{}.{}", here, end),
                          fmt::format("write gpus[{}].nvlink.generation or .bandwidth", gpu));

@@ -60,7 +60,7 @@ struct Box {
   std::vector<int> gpus, nics;
   std::vector<Box> below;
 
-  Size size() const {
+  [[nodiscard]] Size size() const {
     Size inner;
     const auto row = [&](double width, double height) {
       if (width <= 0) return;
@@ -97,7 +97,7 @@ class NodeDrawing {
     }
   }
 
-  Size size() const {
+  [[nodiscard]] Size size() const {
     Size all{kGap, 0};
     for (const Box& box : boxes_) {
       const Size one = box.size();
@@ -137,12 +137,12 @@ class NodeDrawing {
   }
 
  private:
-  double top() const {
+  [[nodiscard]] double top() const {
     if (!node_.nvlinks().empty()) return kTitle + kArcs;
     return kTitle + (node_.nvswitch().count() ? kBar + 3 * kGap : kGap);
   }
 
-  Box collect(const std::string& parent, uint32_t numa, int depth) const {
+  [[nodiscard]] Box collect(const std::string& parent, uint32_t numa, int depth) const {
     const auto here = [&](const pb::PcieLink& link) {
       return link.parent() == parent && (!parent.empty() || link.numa() == numa);
     };

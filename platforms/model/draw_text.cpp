@@ -130,6 +130,7 @@ Branch interfaces(const pb::Node& node) {
 
 std::vector<Branch> inside(const pb::Node& node) {
   std::vector<Branch> out;
+  out.reserve(static_cast<size_t>(node.numa_size()));
   for (int i = 0; i < node.numa_size(); ++i) {
     out.push_back({fmt::format("numa{}  {}", i, describe(node.numa(i))),
                    below(node, "", static_cast<uint32_t>(i), 0)});

@@ -70,7 +70,9 @@ class FabricBuilder {
     }
   }
 
-  double oversubscription() const { return std::max(fabric_.oversubscription(), 1.0); }
+  [[nodiscard]] double oversubscription() const {
+    return std::max(fabric_.oversubscription(), 1.0);
+  }
 
   // Stands where there is no wire.
   LinkId add_missing(std::string name) {
@@ -86,7 +88,7 @@ class FabricBuilder {
   }
 
   // One uplink as fast as the fastest NIC per spine, where the number of spines is not written.
-  uint32_t count_spines() const {
+  [[nodiscard]] uint32_t count_spines() const {
     if (fabric_.spines()) return fabric_.spines();
     const double most = below_.empty() ? 0 : *std::max_element(below_.begin(), below_.end());
     const double ports = widest_ > 0 ? most / oversubscription() / widest_ : 1;
@@ -132,7 +134,7 @@ class FabricBuilder {
     return out_.groups;
   }
 
-  BytesPerSec up_of_group(uint32_t group) const {
+  [[nodiscard]] BytesPerSec up_of_group(uint32_t group) const {
     BytesPerSec sum = 0;
     for (size_t leaf = size_t{group} * out_.leaves_per_group;
          leaf < std::min<size_t>(below_.size(), (size_t{group} + 1) * out_.leaves_per_group);

@@ -65,6 +65,7 @@ Result<void> override_links(const pb::Platform& platform, const Links& index,
     }
     if (id == kNoLink) {
       std::vector<std::string> names;
+      names.reserve(links.size());
       for (const Link& link : links) names.push_back(link.name);
       const std::string close = nearest(change.name(), names);
       return fail(Code::kBadInput, fmt::format("there is no link '{}'", change.name()),

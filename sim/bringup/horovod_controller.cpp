@@ -109,7 +109,7 @@ void connect_mesh(Job& job, const Mesh& mesh) {
 // keeps it to itself and waits for what the others never write there (gloo_context.cc); a server that does not answer
 // is asked three times (http_store.cc).
 void find_server(Job& job, const std::vector<size_t>& there, Nanos timeout) {
-  constexpr Nanos kAsks = 3 * 500 * (kSeconds / 1000);
+  constexpr Nanos kAsks = Nanos{3} * 500 * (kSeconds / 1000);
   for (const size_t p : there) {
     const Process& process = job.processes[p];
     Trouble trouble{.process = p, .state = "connect", .error = "http"};

@@ -223,10 +223,11 @@ Result<pb::Patch> with_node_indices(const pb::Patch& patch, const pb::Scenario& 
   out.clear_set();
   for (const auto& [path, value] : sorted_assignments(patch.set())) {
     RH_TRY(const std::string made,
-           reselect(document, path, kNodes, [&](const Selected& nodes) -> std::optional<Selected> {
-             if (selects_all(path)) return std::nullopt;
-             return nodes;
-           }));
+           reselect(document, path, kNodes,
+                    [all = selects_all(path)](const Selected& nodes) -> std::optional<Selected> {
+                      if (all) return std::nullopt;
+                      return nodes;
+                    }));
     (*out.mutable_set())[made] = value;
   }
   return out;
@@ -239,8 +240,9 @@ std::optional<pb::Patch> renumbered(const pb::Patch& patch, const Numbering& num
   for (uint32_t n = 0; n < numbering.nodes_before; ++n) before.mutable_platform()->add_nodes();
   out.clear_set();
   for (const auto& [path, value] : sorted_assignments(patch.set())) {
+    const bool all = selects_all(path);
     const auto fresh = [&](const Selected& nodes) -> std::optional<Selected> {
-      if (selects_all(path)) return std::nullopt;
+      if (all) return std::nullopt;
       Selected made;
       for (const uint32_t node : nodes) {
         const auto at = numbering.nodes.find(node);

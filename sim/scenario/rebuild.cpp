@@ -162,7 +162,7 @@ int main_thread(const RankProgram& rank, uint32_t steps) {
   OpId most = 0;
   for (traces::LaneId l = 0; l < rank.lanes.size(); ++l) {
     if (rank.on_gpu(l)) continue;
-    const OpId* begin = &rank.step_begin[l * (steps + 1)];
+    const OpId* begin = &rank.step_begin[size_t{l} * (steps + 1)];
     if (begin[steps] - begin[0] <= most) continue;
     most = begin[steps] - begin[0];
     found = static_cast<int>(l);

@@ -339,6 +339,7 @@ Fit fit(const std::vector<Observation>& observations) {
   }
   out.root = cholesky(full);
   std::vector<double> residuals;
+  residuals.reserve(observations.size());
   const ModelPoint model = model_at(out.point);
   for (const Observation& o : observations) {
     residuals.push_back(

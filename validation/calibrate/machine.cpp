@@ -150,7 +150,7 @@ class Reading {
     return out;
   }
 
-  Result<pb::Platform> expanded(uint32_t nodes) const {
+  [[nodiscard]] Result<pb::Platform> expanded(uint32_t nodes) const {
     pb::Platform platform = platform_;
     platform.set_scale(nodes);
     if (auto done = platforms::expand(platform, where_); !done) {
