@@ -161,6 +161,7 @@ void fill_flows(const Instant& instant, pb::Snapshot& out) {
     if (tightest != platforms::kNoLink) row.set_tightest(instant.past.links[tightest].name);
   }
   std::vector<LinkId> order;
+  order.reserve(used.size());
   for (const auto& [link, use] : used) order.push_back(link);
   std::stable_sort(order.begin(), order.end(),
                    [&](LinkId a, LinkId b) { return share(a) > share(b); });

@@ -3,7 +3,6 @@
 // the lane stands. Its state follows from what it waits for; ends of fixed operations that lie ahead hold at the present
 // rates.
 #include <algorithm>
-#include <ranges>
 
 #include "sim/memory/account.hpp"
 #include "sim/replay/starts.hpp"
@@ -73,9 +72,15 @@ class LanePlace {
   // The calls of one group end in any order.
   [[nodiscard]] OpId first_open() const {
     const OpId begin = rank_.lane_begin[lane_], past = rank_.lane_begin[lane_ + 1];
-    const auto ops = std::views::iota(begin, past);
-    const auto at = std::ranges::partition_point(ops, [&](OpId op) { return ended(op); });
-    OpId op = begin + static_cast<OpId>(at - ops.begin());
+    OpId op = begin;
+    for (OpId open = past; op < open;) {
+      const OpId middle = op + (open - op) / 2;
+      if (ended(middle)) {
+        op = middle + 1;
+      } else {
+        open = middle;
+      }
+    }
     while (op > begin && !ended(op - 1)) --op;
     while (op < past && ended(op)) ++op;
     return op;
