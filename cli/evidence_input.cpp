@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -36,10 +35,8 @@ bool is_scenario(const fs::path& path) {
   const fs::path extension = path.extension();
   if (extension == ".rtrace") return true;
   if (extension != ".yaml" && extension != ".yml") return false;
-  // The layout of a recorded job is no scenario.
   const auto source = traces::Source::open(path, {});
-  const traces::Format* format = source ? traces::format_of(source->head()) : nullptr;
-  return format == nullptr || format->name != "job";
+  return !source || traces::format_of(source->head()) == nullptr;
 }
 
 Result<std::vector<fs::path>> files_below(const fs::path& folder) {
@@ -73,8 +70,8 @@ void take(std::vector<pb::Evidence> found, const fs::path& file, std::set<uint32
   }
 }
 
-// Errors and steps that the program itself printed, in the first kMostText bytes of a text. Data (JSON, tables of numbers) is no
-// output of a program.
+// Errors and steps that the program itself printed, in the first kMostText bytes of a text. Data (recordings, JSON, tables of
+// numbers) is no output of a program.
 bool take_printed(const fs::path& file, EvidenceInput& out) {
   const auto rank = traces::rank_of_name(file.filename().string());
   std::error_code error;
@@ -87,6 +84,8 @@ bool take_printed(const fs::path& file, EvidenceInput& out) {
       head.find('\0') != head.npos || file.extension() == ".csv") {
     return false;
   }
+  const traces::Format* format = traces::format_of(head);
+  if (format != nullptr && format->holds != traces::Holds::kPrinted) return false;
   std::string text(kMostText, '\0');
   size_t size = 0;
   while (size < text.size()) {
@@ -98,24 +97,22 @@ bool take_printed(const fs::path& file, EvidenceInput& out) {
   return faults::add_printed(text, rank, out.logs);
 }
 
-// Recordings among files that hold nothing else, by format. Of a folder with several the table of operations is the job's
-// own; what others made of it (pictures, timelines) stands beside it.
+// Recordings among files that hold nothing else, with the layout of the job. Where there is a table of operations it is the
+// job's own; what others made of it (pictures, timelines) stands beside it.
 std::vector<fs::path> recordings(const std::vector<fs::path>& files) {
-  std::map<std::string, std::vector<fs::path>> by_format;
+  std::vector<fs::path> tables, others, layout;
   for (const fs::path& file : files) {
     auto source = traces::Source::open(file, {});
     const traces::Format* format = source ? traces::format_of(source->head()) : nullptr;
-    if (format != nullptr) by_format[std::string(format->name)].push_back(file);
+    if (format == nullptr) continue;
+    if (format->holds == traces::Holds::kLayout) {
+      layout.push_back(file);
+    } else if (format->holds == traces::Holds::kRecording) {
+      (format->name == "csv" ? tables : others).push_back(file);
+    }
   }
-  std::vector<fs::path> layout;
-  if (auto job = by_format.extract("job")) layout = std::move(job.mapped());
-  const auto table = by_format.find("csv");
-  const auto chosen = table != by_format.end() ? table
-                      : by_format.size() == 1  ? by_format.begin()
-                                               : by_format.end();
-  if (chosen == by_format.end()) return {};
-  std::vector<fs::path> out = chosen->second;
-  out.insert(out.end(), layout.begin(), layout.end());
+  std::vector<fs::path> out = std::move(tables.empty() ? others : tables);
+  if (!out.empty()) out.insert(out.end(), layout.begin(), layout.end());
   return out;
 }
 
@@ -165,8 +162,7 @@ Result<EvidenceInput> sort_inputs(Context& context) {
     if (out.traces.empty() && (out.logs.empty() || !context.has("scenario"))) {
       if (wrong && context.inputs().size() == 1) return tl::unexpected(*wrong);
       return fail(
-          Code::kBadInput,
-          "neither flight recorder dumps, logs with errors nor recordings of one format",
+          Code::kBadInput, "neither flight recorder dumps, logs with errors nor recordings",
           context.inputs().front(),
           "give the folder with nccl_trace_rank_* files, the output of the ranks, or the "
           "recordings of one job; steps that a script told of are compared with --scenario");

@@ -19,7 +19,7 @@ struct EvidenceInput {
   uint32_t ignored = 0;                       // files that hold no evidence
 };
 
-// kUsage for two scenarios or outcomes, kBadInput when nothing is evidence and no recordings of one format are there.
+// kUsage for two scenarios or outcomes, kBadInput when nothing is evidence and no recordings are there.
 [[nodiscard]] Result<EvidenceInput> sort_inputs(Context& context);
 
 }  // namespace rehearse::cli

@@ -201,8 +201,9 @@ Verb run_verb() {
   verb.summary = "simulate a scenario, changed as you like";
   verb.details =
       "SCENARIO is the name of a shipped scenario, a YAML file, or "
-      "a .rtrace (with defaults around "
-      "it). With a "
+      "a trace with defaults around it: a .rtrace, or files of any format that import reads (a "
+      "folder "
+      "is the recordings of one job). With a "
       "change, the scenario as it was is simulated too, for "
       "comparison. The verdict does not "
       "change the exit "

@@ -104,7 +104,12 @@ Result<std::string> identity_of(const sim::Scenario& scenario,
   std::string text = std::string(program_digest()) + "\n" + write_document(scenario.document);
   for (const std::string& patch : scenario.applied) text += patch + "\n";
   for (const auto& entry : catalogue.entries()) text += entry->fault.id() + entry->edits;
-  if (!scenario.trace_file.empty()) {
+  std::error_code ec;
+  if (fs::is_directory(scenario.trace_file, ec)) {  // imported: the header tells from what
+    for (const pb::InputFile& input : scenario.trace->header.inputs()) {
+      text += fmt::format("{} {:x} {}\n", input.name(), input.xxh3(), input.bytes());
+    }
+  } else if (!scenario.trace_file.empty()) {
     RH_TRY(const std::string trace, hash_of_file(scenario.trace_file));
     text += trace;
   }

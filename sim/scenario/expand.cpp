@@ -66,9 +66,10 @@ Result<void> assume_platform(Scenario& scenario) {
   RH_TRY(*scenario.document.mutable_platform(), catalogue.platform(chosen));
   scenario.findings.add(
       "platform-assumed", Severity::kWarning, scenario.document.name(),
-      fmt::format("no platform given; {} is assumed for GPU '{}'; write `platform:` "
-                  "in a scenario to choose",
-                  chosen, model));
+      fmt::format(
+          "no platform given; {} is assumed for {}; write `platform:` in a scenario to choose",
+          chosen,
+          model.empty() ? "GPUs that the trace does not name" : fmt::format("GPU '{}'", model)));
   return {};
 }
 
@@ -160,7 +161,10 @@ void fill_launch(Scenario& scenario) {
 
 Result<void> expand(Scenario& scenario, const std::string& where) {
   if (scenario.trace->ranks.empty()) {
-    return fail(Code::kBadInput, "the trace has no ranks", where, "record or generate one");
+    return fail(Code::kBadInput, "the trace has no ranks", where,
+                scenario.trace->evidence.empty()
+                    ? "record or generate one"
+                    : "it holds logs, dumps or tables of a run: `rehearse diagnose` reads those");
   }
   pb::Platform& platform = *scenario.document.mutable_platform();
   if (platform.nodes_size() == 0) {

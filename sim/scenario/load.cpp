@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 
 #include "base/atomic_file.hpp"
@@ -16,6 +15,7 @@
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/sealed.hpp"
 #include "sim/scenario/written.hpp"
+#include "traces/import/recording.hpp"
 #include "traces/model/rtrace.hpp"
 #include "traces/synth/synth.hpp"
 
@@ -38,16 +38,6 @@ Result<fs::path> shipped_path(const std::string& name) {
 
 bool is_name(const std::string& what) {
   return !what.empty() && what.find_first_of("/.") == std::string::npos;
-}
-
-// A trace file begins with its magic; a scenario is text.
-bool is_trace(const fs::path& path) {
-  std::error_code ec;  // a pipe would be waited for
-  if (!fs::is_regular_file(path, ec)) return false;
-  std::ifstream in(path, std::ios::binary);
-  char magic[6] = {};
-  in.read(magic, sizeof magic);
-  return in.gcount() == 6 && std::string_view(magic, 6) == "RTRACE";
 }
 
 // Generated traces are kept by what they are made from.
@@ -152,7 +142,7 @@ Result<fs::path> find_trace(const pb::TraceSource& source, const fs::path& besid
   if (!fs::exists(path, ec)) {
     return fail(Code::kMissingInput, "the trace " + path.string() + " does not exist",
                 beside.string() + ": trace",
-                "name an .rtrace file (relative to the scenario) or a shipped scenario");
+                "name a trace (relative to the scenario) or a shipped scenario");
   }
   return path;
 }
@@ -181,7 +171,7 @@ Result<Scenario> finish(pb::Scenario document, const fs::path& where, const Assi
     return tl::unexpected(std::move(read).error());
   }
   RH_TRY(fs::path path, find_trace(document.trace(), where, 0, reporter));
-  RH_TRY(traces::Trace trace, traces::read_rtrace(path, {}, reporter));
+  RH_TRY(traces::Trace trace, traces::read_recording({path}, traces::CutFiles::kRefuse, reporter));
   if (const auto clones = trace.header.cloned_from_size(); clones > 0) {
     reporter.note(fmt::format("{} of {} ranks of {} are clones: how they differ is not known",
                               clones, trace.ranks.size(), path.string()));
@@ -202,7 +192,8 @@ Result<Scenario> finish(pb::Scenario document, const fs::path& where, const Assi
     if (auto applied = apply(scenario, patch); !applied) return tl::unexpected(applied.error());
   }
   scenario.origin.Clear();  // what the file itself changes is in the file
-  for (const auto& [name, value] : written) scenario.origin.add_written(fmt::format("{}={}", name, value));
+  for (const auto& [name, value] : written)
+    scenario.origin.add_written(fmt::format("{}={}", name, value));
   return scenario;
 }
 
@@ -215,6 +206,8 @@ Result<Scenario> load_named(const std::string& what, const Assignments& written,
       RH_TRY(pb::Scenario document, read_scenario(path));
       return finish(std::move(document), path, written, reporter);
     }
+  }
+  if (is_name(what) && !fs::exists(what, ec)) {
     RH_TRY(std::vector<ShippedScenario> known, shipped_scenarios());
     std::vector<std::string> names;
     names.reserve(known.size());
@@ -226,9 +219,9 @@ Result<Scenario> load_named(const std::string& what, const Assignments& written,
   }
   if (!fs::exists(what, ec)) {
     return fail(Code::kMissingInput, "no such file", what,
-                "name a scenario file, an .rtrace or a shipped scenario (`rehearse run --list`)");
+                "name a scenario file, a trace or a shipped scenario (`rehearse run --list`)");
   }
-  if (is_trace(what)) {
+  if (traces::is_recording(what)) {
     pb::Scenario document;
     document.mutable_trace()->set_file(fs::absolute(what).string());
     return finish(std::move(document), what, written, reporter);
@@ -277,7 +270,7 @@ Result<pb::Scenario> written_scenario(const std::string& what) {
   if (is_name(what) && !fs::is_regular_file(what, ec)) {
     RH_TRY(path, shipped_path(what));
   }
-  if (is_trace(path)) {
+  if (traces::is_recording(path)) {
     document.mutable_trace()->set_file(path.lexically_normal().string());
     return document;
   }

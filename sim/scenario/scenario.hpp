@@ -51,7 +51,8 @@ struct ShippedScenario {
 // The scenarios of sim/scenarios, by name.
 [[nodiscard]] Result<std::vector<ShippedScenario>> shipped_scenarios();
 
-// `what` is the name of a shipped scenario, a YAML file, or a .rtrace (defaults around it). Reads,
+// `what` is the name of a shipped scenario, a YAML file, or a trace (defaults around it): a .rtrace, or
+// any file or folder that traces/import reads. Reads,
 // expands and checks it; a shipped or `synth` trace is generated on first use and cached. The document's
 // own patches are applied.
 [[nodiscard]] Result<Scenario> load_scenario(const std::string& what, Reporter& reporter);

@@ -135,6 +135,16 @@ class Evidence(unittest.TestCase):
             done = rehearse("diagnose", folder, "--json")
             self.assertEqual(json.loads(done.stdout)["straggler"], "fixed-stage", done.stderr)
 
+    def test_recordings_are_no_output_of_a_program_however_they_begin(self):
+        with tempfile.TemporaryDirectory() as folder:
+            rehearse("synth", "dlrm", "--dp", "4", "--kineto", folder)
+            for file in pathlib.Path(folder).glob("*.json"):
+                lines = file.read_text().replace('"name"', '"error": "RuntimeError: CUDA error", "name"', 1)
+                file.write_text("\n" + lines)
+            done = rehearse("diagnose", folder, "--json")
+            self.assertNotIn("RuntimeError", done.stdout)
+            self.assertNotEqual(json.loads(done.stdout)["symptom"]["id"], "B1", done.stdout)
+
     def test_a_folder_without_evidence_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "notes.txt").write_text("nothing\n")

@@ -13,9 +13,17 @@
 
 namespace rehearse::traces {
 
+enum class Holds {
+  kRecording,  // what ran, with times
+  kEvidence,   // what a run left otherwise, as data
+  kPrinted,    // evidence among other lines that a program prints
+  kLayout,     // how large a job is, and nothing that ran
+};
+
 struct Format {
   std::string_view name;   // "kineto"
   std::string_view title;  // "PyTorch profiler (Kineto) JSON"
+  Holds holds = Holds::kRecording;
   // Looks at the first bytes (uncompressed, up to 256 KiB) only; the first format that says yes
   // reads.
   bool (*sniff)(std::string_view head) = nullptr;
