@@ -98,7 +98,40 @@ class Building {
                       "check the assumptions of the platform and correct them");
   }
 
+  // Tables of old drivers have no NUMA domains: GPUs near the same processors are in one, else those that are closer than
+  // through the link between sockets.
+  void tell_domains() {
+    const auto told = [](const SmiDevice& each) { return each.numa >= 0; };
+    if (std::any_of(devices_.begin(), devices_.end(), told)) return;
+    const bool processors =
+        std::all_of(devices_.begin(), devices_.end(),
+                    [](const SmiDevice& each) { return !each.gpu || !each.processors.empty(); });
+    const std::vector<size_t> near = groups(devices_, SmiWay::kNode);
+    std::map<std::string, int> number;
+    for (size_t i = 0; i < devices_.size(); ++i) {
+      SmiDevice& each = devices_[i];
+      if (processors && !each.gpu) continue;
+      const std::string key = processors ? each.processors : std::to_string(near[i]);
+      each.numa = number.emplace(key, static_cast<int>(number.size())).first->second;
+    }
+    if (number.size() < 2 || number.size() > 64 || (!processors && has_nvlinks())) {
+      for (SmiDevice& each : devices_) each.numa = -1;
+      return;
+    }
+    assume(fmt::format("{} NUMA domains by {}: the table names none", number.size(),
+                       processors ? "the processors beside each GPU"
+                                  : "which devices are joined closer than SYS"));
+  }
+
+  [[nodiscard]] bool has_nvlinks() const {
+    return std::any_of(devices_.begin(), devices_.end(), [](const SmiDevice& each) {
+      return std::any_of(each.row.begin(), each.row.end(),
+                         [](const SmiCell& cell) { return cell.links > 0; });
+    });
+  }
+
   void domains() {
+    tell_domains();
     numa_ = 1;
     for (const SmiDevice& each : devices_) numa_ = std::max(numa_, each.numa + 1);
     for (SmiDevice& each : devices_) {

@@ -140,8 +140,7 @@ class Table {
 
   // What stands behind the cells: the processors, then the NUMA domain. Either may be empty, which
   // only tabs can show.
-  [[nodiscard]] int numa_of(std::string_view rest) const {
-    if (!has_numa_) return -1;
+  static std::vector<std::string> cells_behind(std::string_view rest) {
     std::vector<std::string> cells;
     if (rest.find('\t') != std::string_view::npos) {
       for (const std::string& cell : split(rest.substr(rest.find('\t') + 1), '\t')) {
@@ -150,12 +149,23 @@ class Table {
     } else {
       for (const Word& word : words_in(std::string(rest))) cells.push_back(word.text);
     }
+    return cells;
+  }
+
+  [[nodiscard]] int numa_of(std::string_view rest) const {
+    if (!has_numa_) return -1;
+    const std::vector<std::string> cells = cells_behind(rest);
     const size_t at = has_affinity_ ? 1 : 0;
     int numa = -1;
     if (at < cells.size()) {
       std::from_chars(cells[at].data(), cells[at].data() + cells[at].size(), numa);
     }
     return numa < -1 || numa > 63 ? -1 : numa;
+  }
+
+  [[nodiscard]] std::string processors_of(std::string_view rest) const {
+    const std::vector<std::string> cells = cells_behind(rest);
+    return has_affinity_ && !cells.empty() && cells[0] != "N/A" ? cells[0] : std::string();
   }
 
   // Behind the NUMA domain of its processors: that of its own memory, or N/A.
@@ -186,6 +196,7 @@ class Table {
       const Word& last = words[columns_.size()];
       const std::string_view rest = std::string_view(line).substr(last.column + last.text.size());
       device.numa = numa_of(rest);
+      device.processors = processors_of(rest);
       device.coherent = device.gpu && is_coherent(rest);
       devices_.push_back(std::move(device));
       return {};

@@ -24,6 +24,7 @@ struct SmiDevice {
   std::string name;
   bool gpu = false;
   int numa = -1;
+  std::string processors;  // CPU affinity as it is written; "": not told
   bool coherent =
       false;  // a GPU whose memory is a NUMA domain of the host: joined to its processor by C2C
   std::vector<SmiCell> row;

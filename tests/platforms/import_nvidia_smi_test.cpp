@@ -114,6 +114,32 @@ TEST_CASE("a GPU whose memory is a NUMA domain is joined to Grace", "[platforms]
   CHECK(whole(*other).nodes(0).gpus(0).c2c() == 0);
 }
 
+TEST_CASE("GPUs of a table without NUMA domains are told apart by their processors",
+          "[platforms][import]") {
+  const std::string rows[] = {"GPU0\t X \tNV1\tNV2\tSOC\tPIX\t", "GPU1\tNV1\t X \tSOC\tNV2\tPHB\t",
+                              "GPU2\tNV2\tSOC\t X \tNV1\tSOC\t", "GPU3\tSOC\tNV2\tNV1\t X \tSOC\t"};
+  std::string text = "\tGPU0\tGPU1\tGPU2\tGPU3\tmlx5_0\tCPU Affinity\n";
+  for (int i = 0; i < 4; ++i) text += rows[i] + (i < 2 ? "0-19,40-59\n" : "20-39,60-79\n");
+  text += "mlx5_0\tPIX\tPHB\tSOC\tSOC\t X \n";
+  const auto imported = import(text);
+  REQUIRE(imported);
+  const pb::Platform platform = whole(*imported);
+  CHECK(platform.nodes(0).numa_size() == 2);
+  const auto links = Links::build(platform);
+  CHECK(links->distance(GpuRef{0, 0}, 0u) == Links::Distance::kPix);
+  CHECK(links->distance(GpuRef{0, 3}, 0u) == Links::Distance::kSys);
+}
+
+TEST_CASE("without processors and NVLinks the distances tell sockets apart",
+          "[platforms][import]") {
+  const auto imported =
+      import("\tGPU0\tGPU1\tGPU2\nGPU0\t X \tPHB\tSYS\nGPU1\tPHB\t X \tSYS\nGPU2\tSYS\tSYS\t X \n");
+  REQUIRE(imported);
+  const pb::Platform platform = whole(*imported);
+  CHECK(platform.nodes(0).numa_size() == 2);
+  CHECK(platform.nodes(0).gpus(2).pcie().numa() == 1);
+}
+
 TEST_CASE("a table with a strange cell is refused with line and column", "[platforms][import]") {
   std::string text = corpus("nvidia_smi/two-gpus.txt").text;
   text.replace(text.find("PXB"), 3, "QQQ");
