@@ -384,6 +384,15 @@ TEST_CASE("fixes are written into the files that assign the variable", "[faults]
         "#!/bin/sh\nexport B='3 x'\nexport A=1\nrun\n");
 }
 
+// A word in quotes can be empty; the first byte of such a word was looked at.
+TEST_CASE("words of nothing in a cluster's files are words", "[faults][check]") {
+  const auto nothing = collect(std::vector<ClusterFile>{{"x", "{\n  \"warnings\": \"\"\n}\n", ""}},
+                               shipped_rules().tables());
+  REQUIRE_FALSE(nothing);
+  CHECK(nothing.error().code == Code::kBadInput);
+  CHECK(read_routes("\"\" dev eth0\n10.0.0.0/8 dev ens5\n").size() == 1);
+}
+
 TEST_CASE("files that say nothing are refused or named", "[faults][check]") {
   const auto nothing =
       collect(std::vector<ClusterFile>{{"x", "Lorem ipsum dolor\n", ""}}, shipped_rules().tables());

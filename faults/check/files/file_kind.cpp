@@ -37,7 +37,9 @@ bool is_package_line(const std::string& line, const std::vector<std::string>& wo
   if (words.size() >= 2 && words[0] == "Package" && words[1] == "Version") return true;
   if (words[0].find_first_not_of('-') == std::string::npos && words.size() >= 2) return true;
   if (line.find("==") != line.npos) return words.size() == 1;
-  return words.size() == 2 && std::isdigit(static_cast<unsigned char>(words[1].front())) != 0 &&
+  // A word in quotes can be empty.
+  return words.size() == 2 && !words[1].empty() &&
+         std::isdigit(static_cast<unsigned char>(words[1].front())) != 0 &&
          words[1].find('.') != std::string::npos;
 }
 

@@ -180,6 +180,7 @@ std::vector<pb::Route> read_routes(std::string_view text) {
     };
     pb::Route route;
     if (!after("dev").empty()) {
+      if (words[0].empty()) continue;  // a word in quotes
       // What is not reached is written as a route too: unreachable, blackhole, prohibit.
       if (std::isalpha(static_cast<unsigned char>(words[0].front())) != 0 && words[0] != "default")
         continue;
