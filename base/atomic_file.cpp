@@ -42,6 +42,11 @@ tl::unexpected<Error> io_error(std::string_view what, const fs::path& path, int 
               advice(error));
 }
 
+tl::unexpected<Error> cannot_read(const fs::path& path, int error) {
+  return fail(Code::kIo, fmt::format("cannot read: {}", std::strerror(error)), path.string(),
+              "copy it to another disk and name the copy");
+}
+
 fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
@@ -299,7 +304,7 @@ Result<std::string> read_file(const fs::path& path, uint64_t limit) {
       std::fclose(file);
     else
       ::close(fd);
-    return io_error("cannot read", path, error);
+    return cannot_read(path, error);
   }
   const auto close = [](std::FILE* f) { std::fclose(f); };
   const std::unique_ptr<std::FILE, decltype(close)> closing(file, close);
@@ -320,7 +325,7 @@ Result<std::string> read_file(const fs::path& path, uint64_t limit) {
     if (bytes.size() + n > limit) return too_large();
     bytes.append(buffer, n);
   }
-  if (std::ferror(file) != 0) return io_error("cannot read", path, errno);
+  if (std::ferror(file) != 0) return cannot_read(path, errno);
   return bytes;
 }
 

@@ -125,6 +125,15 @@ TEST_CASE("a pair that does not say enough is refused with what is missing",
   CHECK_THAT(refusal(one), Catch::Contains("training"));
 }
 
+TEST_CASE("a list of pairs that is no list, a folder or not there is told",
+          "[validation][pairs][refusal]") {
+  const tests::TemporaryFolder scratch;
+  CHECK(read_published_pairs(scratch.path).error().code == Code::kMissingInput);
+  CHECK(read_published_pairs(scratch.path / "none").error().code == Code::kMissingInput);
+  std::ofstream(scratch.path / "deep") << std::string(1'000'000, '[');
+  CHECK(read_published_pairs(scratch.path / "deep").error().code == Code::kBadInput);
+}
+
 TEST_CASE("any file of pairs is judged, what is not predicted is named", "[validation][pairs]") {
   const tests::TemporaryFolder scratch;
   const auto file = scratch.path / "pairs.json";

@@ -58,7 +58,8 @@ class FileBytes final : public ByteReader {
       const ssize_t got = ::read(fd_, out.data(), out.size());
       if (got >= 0) return static_cast<size_t>(got);
       if (errno != EINTR) {
-        return fail(Code::kIo, fmt::format("cannot read: {}", std::strerror(errno)), name_);
+        return fail(Code::kIo, fmt::format("cannot read: {}", std::strerror(errno)), name_,
+                    "copy it to another disk and name the copy");
       }
     }
   }

@@ -60,7 +60,7 @@ Result<void> ByteSource::read(uint64_t offset, uint64_t length, std::string& out
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
       return fail(Code::kIo, fmt::format("cannot read: {}", std::strerror(errno)),
-                  where(offset + done));
+                  where(offset + done), "copy it to another disk and name the copy");
     }
     if (got == 0) {
       return fail(Code::kIo, "the file became shorter while it was read", where(offset + done),

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/pairs/published.hpp"
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "base/atomic_file.hpp"
 #include "base/text.hpp"
 
 namespace rehearse::validation {
 namespace {
 
+constexpr uint64_t kLongestFile = 16 << 20;
 constexpr size_t kLongestText = 2000;  // of a field; longer ones are cut
 
 // A number, or the time of an object that states one.
@@ -45,10 +46,8 @@ std::optional<double> PublishedPair::gain() const {
 }
 
 Result<std::vector<PublishedPair>> read_published_pairs(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  if (!in)
-    return fail(Code::kMissingInput, "cannot be read", file.string(), "give a list of pairs");
-  const auto all = nlohmann::json::parse(in, nullptr, false);
+  RH_TRY(const std::string text_of_file, read_file(file, kLongestFile));
+  const auto all = nlohmann::json::parse(text_of_file, nullptr, false);
   if (!all.is_array()) {
     return fail(Code::kBadInput, "it is no JSON list of pairs", file.string(),
                 "an object per pair: id, before, after, metric, hardware, cause, fix");
