@@ -118,13 +118,26 @@ Result<void> read_files(const fs::path& scenario, pb::Launch& launch) {
   return {};
 }
 
+// What is wrong with a part of a scenario is told with the file that it stands in.
+tl::unexpected<Error> inside(const fs::path& file, const std::string& part, Error error) {
+  if (error.code == Code::kBadInput || error.code == Code::kLimit) {
+    error.where = fmt::format("{}: {}{}{}", file.string(), part, error.where.empty() ? "" : ": ",
+                              error.where);
+  }
+  return tl::unexpected(std::move(error));
+}
+
 Result<fs::path> find_trace(const pb::TraceSource& source, const fs::path& beside, int depth,
                             Reporter& reporter) {
   if (source.has_synth() && !source.file().empty()) {
     return fail(Code::kBadInput, "a trace is either a file or made by synth, not both",
                 beside.string() + ": trace", "remove one of them");
   }
-  if (source.has_synth()) return generated(source.synth(), reporter);
+  if (source.has_synth()) {
+    auto made = generated(source.synth(), reporter);
+    if (!made) return inside(beside, "trace.synth", std::move(made).error());
+    return made;
+  }
   if (source.file().empty()) {
     return fail(Code::kBadInput, "the scenario names no trace", beside.string(),
                 "add `trace: FILE.rtrace` or the name of a shipped scenario");
@@ -188,8 +201,10 @@ Result<Scenario> finish(pb::Scenario document, const fs::path& where, const Assi
     return tl::unexpected(applied.error());
   }
   const auto patches = scenario.document.patches();
-  for (const pb::Patch& patch : patches) {
-    if (auto applied = apply(scenario, patch); !applied) return tl::unexpected(applied.error());
+  for (int i = 0; i < patches.size(); ++i) {
+    if (auto applied = apply(scenario, patches[i]); !applied) {
+      return inside(where, fmt::format("patches[{}]", i), std::move(applied).error());
+    }
   }
   scenario.origin.Clear();  // what the file itself changes is in the file
   for (const auto& [name, value] : written)

@@ -421,6 +421,12 @@ class Run(unittest.TestCase):
         self.assertEqual(done.returncode, 65)
         self.assertIn(f"{bad}:2:", done.stderr)
         self.assertIn("platform", done.stderr)
+        for wrong, place, code in (("trace: ddp-16\npatches: [{set: {a: 1}}]\n", "patches[0]", 65),
+                                   ("trace: {synth: {model: gpt, dp: 65536, tp: 65536}}\n", "trace.synth", 75)):
+            bad = self.scenario(wrong)
+            done = rehearse("run", bad)
+            self.assertEqual(done.returncode, code)
+            self.assertIn(f"{bad}: {place}: ", done.stderr)
         done = rehearse("run", self.scenario("trace: no-such-file.rtrace\nplatform: dgx-a100\n"))
         self.assertEqual(done.returncode, 66)
         for change in ("platform.nodes[1].nics[*].bandwidth=-5Gbps", "platform.nodes[9].name=x",
