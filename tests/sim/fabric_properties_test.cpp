@@ -34,14 +34,14 @@ class Starter final : public FabricListener {
 };
 
 std::vector<RandomFlow> random_flows(size_t links) {
-  std::vector<RandomFlow> flows(*rc::gen::inRange<size_t>(1, 12));
+  std::vector<RandomFlow> flows(*tests::in_range<size_t>(1, 12));
   for (RandomFlow& flow : flows) {
-    flow.start = *rc::gen::inRange<Nanos>(0, 2'000'000);
-    flow.bytes = *rc::gen::inRange(1, 20'000'000);
+    flow.start = *tests::in_range<Nanos>(0, 2'000'000);
+    flow.bytes = *tests::in_range(1, 20'000'000);
     const auto used = *rc::gen::container<std::vector<bool>>(links, rc::gen::arbitrary<bool>());
     for (size_t link = 0; link < links; ++link) {
       if (!used[link]) continue;
-      flow.links.push_back({static_cast<LinkId>(link), *rc::gen::inRange<uint32_t>(1, 4)});
+      flow.links.push_back({static_cast<LinkId>(link), *tests::in_range<uint32_t>(1, 4)});
     }
     if (flow.links.empty()) flow.links.push_back({0, 1});
   }
@@ -52,8 +52,8 @@ std::vector<RandomFlow> random_flows(size_t links) {
 
 TEST_CASE("no link carries more than it can between any two moments", "[properties]") {
   tests::holds("capacity", [] {
-    std::vector<BytesPerSec> capacity(*rc::gen::inRange<size_t>(1, 6));
-    for (BytesPerSec& c : capacity) c = *rc::gen::inRange(1, 400) * 1e8;
+    std::vector<BytesPerSec> capacity(*tests::in_range<size_t>(1, 6));
+    for (BytesPerSec& c : capacity) c = *tests::in_range(1, 400) * 1e8;
     std::vector<RandomFlow> flows = random_flows(capacity.size());
     const auto fabric = make_reference_fabric(capacity);
     std::vector<RouteId> routes;

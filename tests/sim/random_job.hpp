@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/scenario/scenario.hpp"
+#include "tests/sim/property.hpp"
 #include "tests/sim/small_trace.hpp"
 
 namespace rehearse::tests {
@@ -106,13 +107,13 @@ struct Arbitrary<rehearse::tests::Line> {
   static Gen<rehearse::tests::Line> arbitrary() {
     using rehearse::tests::Line;
     return gen::build<Line>(
-        gen::set(&Line::kind, gen::map(gen::inRange<int>(0, Line::kKinds),
+        gen::set(&Line::kind, gen::map(rehearse::tests::in_range<int>(0, Line::kKinds),
                                        [](int k) { return static_cast<Line::Kind>(k); })),
-        gen::set(&Line::a, gen::inRange<uint32_t>(0, 8)),
-        gen::set(&Line::b, gen::inRange<uint32_t>(0, 8)),
-        gen::set(&Line::members, gen::inRange<uint32_t>(0, 256)),
-        gen::set(&Line::duration, gen::inRange<rehearse::Nanos>(1, 1'000'000)),
-        gen::set(&Line::bytes, gen::inRange<rehearse::Bytes>(1, 64 << 20)));
+        gen::set(&Line::a, rehearse::tests::in_range<uint32_t>(0, 8)),
+        gen::set(&Line::b, rehearse::tests::in_range<uint32_t>(0, 8)),
+        gen::set(&Line::members, rehearse::tests::in_range<uint32_t>(0, 256)),
+        gen::set(&Line::duration, rehearse::tests::in_range<rehearse::Nanos>(1, 1'000'000)),
+        gen::set(&Line::bytes, rehearse::tests::in_range<rehearse::Bytes>(1, 64 << 20)));
   }
 };
 
@@ -121,7 +122,7 @@ struct Arbitrary<rehearse::tests::Job> {
   static Gen<rehearse::tests::Job> arbitrary() {
     using rehearse::tests::Job;
     return gen::build<Job>(
-        gen::set(&Job::ranks, gen::inRange<uint32_t>(2, 9)),
+        gen::set(&Job::ranks, rehearse::tests::in_range<uint32_t>(2, 9)),
         gen::set(
             &Job::lines,
             gen::resize(25, gen::nonEmpty(gen::arbitrary<std::vector<rehearse::tests::Line>>()))));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/outcome/critical_path.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/simulate.hpp"
 #include "sim/worker.hpp"
@@ -14,6 +15,7 @@ using namespace rehearse;
 using namespace rehearse::sim;
 using tests::holds;
 using tests::Job;
+using tests::Line;
 using traces::OpId;
 
 namespace {
@@ -50,8 +52,8 @@ traces::Program program_of(const traces::Trace& trace) {
 
 Links random_links() {
   return {*rc::gen::container<std::vector<BytesPerSec>>(
-      *rc::gen::inRange<size_t>(1, 6),
-      rc::gen::map(rc::gen::inRange(1, 400), [](int g) { return g * 1e9; }))};
+      *tests::in_range<size_t>(1, 6),
+      rc::gen::map(tests::in_range(1, 400), [](int g) { return g * 1e9; }))};
 }
 
 // When an operation may begin: its lane is free and all that it waits for has ended.
@@ -63,7 +65,45 @@ Nanos release(const traces::RankProgram& rank, const OpTimes& end, OpId op, Nano
 
 bool synchronising(const traces::Call& call) { return !traces::is_point_to_point(call.collective); }
 
+// Whether two calls of a run were under way on one link at the same time. Only then does the end of one decide how
+// fast another is, and a faster link can make a job slower (docs/reliability.md).
+bool calls_shared_links(const Replayed& run, const TrafficOf& traffic) {
+  const auto links_of = [&](const Meeting& meeting) {
+    std::vector<LinkId> out;
+    const auto load = traffic(meeting.call, 0);
+    if (!load) return out;
+    for (const FlowLoad& flow : load->flows) {
+      for (const LinkWeight& use : flow.links) out.push_back(use.link);
+    }
+    std::sort(out.begin(), out.end());
+    return out;
+  };
+  for (size_t a = 0; a < run.meetings.size(); ++a) {
+    for (size_t b = 0; b < a; ++b) {
+      const Meeting &one = run.meetings[a], &other = run.meetings[b];
+      if (one.first_arrival >= other.end || other.first_arrival >= one.end) continue;
+      const std::vector<LinkId> of_one = links_of(one), of_other = links_of(other);
+      std::vector<LinkId> both;
+      std::set_intersection(of_one.begin(), of_one.end(), of_other.begin(), of_other.end(),
+                            std::back_inserter(both));
+      if (!both.empty()) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
+
+// What the properties say of calls, they said of jobs without any: every job was of kernels and copies.
+TEST_CASE("random jobs have lines of every kind, on few ranks and on many", "[properties]") {
+  std::vector<int> kinds(Line::kKinds, 0), sizes(9, 0);
+  holds("variety", [&](const Job& job) {
+    for (const Line& line : job.lines) ++kinds[line.kind];
+    ++sizes[job.ranks];
+  });
+  CHECK(std::all_of(kinds.begin(), kinds.end(), [](int n) { return n > 5; }));
+  CHECK(std::count(sizes.begin() + 2, sizes.end(), 0) < 3);
+}
 
 TEST_CASE("no operation ends before what it waits for, its gap and its work", "[properties]") {
   holds("causality", [](const Job& job) {
@@ -120,27 +160,80 @@ TEST_CASE("with links that only one call uses at a time, faster ones end no late
           "[properties]") {
   holds("monotonicity", [](Job job) {
     // Concurrent flows can change who shares with whom; one communicator's calls follow each other.
-    for (tests::Line& line : job.lines) {
-      if (line.kind >= tests::Line::kPart) line.kind = tests::Line::kAllReduce;
+    for (Line& line : job.lines) {
+      if (line.kind >= Line::kPart) line.kind = Line::kAllReduce;
     }
     const traces::Program program = program_of(told(job));
     Links links = random_links();
     const Nanos before = replayed(program, links).end_time;
-    links.capacity[*rc::gen::inRange<size_t>(0, links.capacity.size())] *= 2;
+    links.capacity[*tests::in_range<size_t>(0, links.capacity.size())] *= 2;
     RC_ASSERT(replayed(program, links).end_time <= before);
   });
 }
 
+TEST_CASE("a faster link makes a job slower only where calls share a link", "[properties]") {
+  holds("monotonicity or a known anomaly", [](const Job& job) {
+    const traces::Program program = program_of(told(job));
+    Links links = random_links();
+    const Replayed before = replayed(program, links);
+    links.capacity[*tests::in_range<size_t>(0, links.capacity.size())] *= *tests::in_range(2, 9);
+    const Replayed after = replayed(program, links);
+    const bool slower = after.end_time > before.end_time;
+    const bool known =
+        calls_shared_links(before, links.traffic()) || calls_shared_links(after, links.traffic());
+    RC_CLASSIFY(slower, "slower");
+    RC_CLASSIFY(!known, "no call shares a link");
+    RC_ASSERT(!slower || known);
+  });
+}
+
+// Ranks 0 and 1 call twice, first over link 0 and then over link 1, and have nothing to do after it; ranks 2 and 3 call once over
+// link 1 and compute long after it. With a slow link 0 the call of 2 and 3 has link 1 for itself. With a fast one
+// the second call of 0 and 1 comes in time to take half of it, and all wait for 2 and 3.
+TEST_CASE("the anomaly of a faster link is one that is told", "[properties]") {
+  tests::SmallTrace story(4);
+  story.all_reduce({0, 1}, 1 << 20);
+  story.all_reduce({2, 3}, 64 << 20);
+  story.all_reduce({0, 1}, 63 << 20);
+  story.kernel(2, 100'000'000);
+  story.kernel(3, 100'000'000);
+  story.end_step();
+  const auto program = traces::build_program(story.trace());
+  REQUIRE(program.has_value());
+  const TrafficOf traffic = [](const traces::Call& call, uint32_t) -> Result<CallTraffic> {
+    const LinkId link = call.bytes_in == 1 << 20 ? 0 : 1;
+    return CallTraffic{10'000, {{{{link, 1}}, static_cast<double>(call.bytes_in)}}, "TEST", 1, 0};
+  };
+  const auto run = [&](BytesPerSec first) {
+    const std::vector<BytesPerSec> capacity = {first, 64e9};
+    const auto fabric = make_reference_fabric(capacity);
+    SilentReporter silent;
+    ReplayOptions options;
+    options.traffic = traffic;
+    options.capacity = capacity;
+    auto out = replay(*program, options, *fabric, silent);
+    REQUIRE(out.has_value());
+    REQUIRE(out->completed);
+    return std::move(*out);
+  };
+  const Replayed slow = run(0.5e9), fast = run(64e9);
+  CHECK_FALSE(calls_shared_links(slow, traffic));
+  CHECK(calls_shared_links(fast, traffic));
+  // The call of 2 and 3 takes nearly twice its millisecond.
+  CHECK(fast.end_time > slow.end_time + 900'000);
+  CHECK(fast.end_time < slow.end_time + 1'100'000);
+}
+
 TEST_CASE("shorter work never makes a job with one communicator longer", "[properties]") {
   holds("monotonicity of work", [](Job job) {
-    for (tests::Line& line : job.lines) {
-      if (line.kind >= tests::Line::kPart) line.kind = tests::Line::kAllReduce;
+    for (Line& line : job.lines) {
+      if (line.kind >= Line::kPart) line.kind = Line::kAllReduce;
     }
     traces::Program program = program_of(told(job));
     const Links links = random_links();
     const Nanos before = replayed(program, links).end_time;
-    traces::RankProgram& rank = program.ranks[*rc::gen::inRange<size_t>(0, program.ranks.size())];
-    const auto op = static_cast<OpId>(*rc::gen::inRange<size_t>(0, rank.size()));
+    traces::RankProgram& rank = program.ranks[*tests::in_range<size_t>(0, program.ranks.size())];
+    const auto op = static_cast<OpId>(*tests::in_range<size_t>(0, rank.size()));
     rank.duration[op] /= 2;
     RC_ASSERT(replayed(program, links).end_time <= before);
   });
@@ -170,12 +263,12 @@ TEST_CASE("what ranks are called does not matter", "[properties]") {
 TEST_CASE("the critical path is as long as the longest of all paths", "[properties]") {
   holds("critical path", [](const Job& written) {
     Job job = written;
-    for (tests::Line& line : job.lines) {  // a send may end before its recv: no path of operations
-      if (line.kind >= tests::Line::kSend) line.kind = tests::Line::kAllReduce;
+    for (Line& line : job.lines) {  // a send may end before its recv: no path of operations
+      if (line.kind >= Line::kSend) line.kind = Line::kAllReduce;
     }
     const Scenario scenario = tests::scenario_of(job);
     SilentReporter silent;
-    // {longest path, length of the critical path, what its ranks and its operations add up to}
+    // {longest path, length of the critical path, what its ranks, its operations and the transfers on it add up to}
     const auto bytes = in_child(
         [&](Reporter& reporter) -> Result<std::string> {
           std::string out;
@@ -234,20 +327,26 @@ TEST_CASE("the critical path is as long as the longest of all paths", "[properti
             int64_t of_ranks = 0, of_operations = 0;
             for (const pb::Blame& row : found.ranks()) of_ranks += row.ns();
             for (const pb::Blame& row : found.operations()) of_operations += row.ns();
-            out = fmt::format("{} {} {} {}", most, found.length_ns(), of_ranks, of_operations);
+            Nanos of_transfers = 0;
+            walk_critical_path(evidence, [&](const PathStretch& part) {
+              if (part.shape != PathStretch::kOwnWork) of_transfers += part.to - part.from;
+            });
+            out = fmt::format("{} {} {} {} {}", most, found.length_ns(), of_ranks, of_operations,
+                              of_transfers);
           });
           if (!done) return tl::unexpected(done.error());
           return out;
         },
         silent);
     RC_ASSERT(bytes.has_value());
-    long most = 0, length = 0, ranks = 0, operations = 0;
-    RC_ASSERT(std::sscanf(bytes->c_str(), "%ld %ld %ld %ld", &most, &length, &ranks, &operations) ==
-              4);
+    long most = 0, length = 0, ranks = 0, operations = 0, transfers = 0;
+    RC_ASSERT(std::sscanf(bytes->c_str(), "%ld %ld %ld %ld %ld", &most, &length, &ranks,
+                          &operations, &transfers) == 5);
     RC_LOG(*bytes);
     RC_ASSERT(length == most);
-    RC_ASSERT(ranks == length);
-    RC_ASSERT(operations <= length);
+    // A transfer is blamed on its call and on a link, what is between two transfers on a rank.
+    RC_ASSERT(ranks + transfers == length);
+    RC_ASSERT(operations == length);
   });
 }
 
