@@ -6,12 +6,15 @@ Each is refused with its place and a remedy, the documented exit code, bounded m
 Usage: hostile_files_test.py PROGRAM PROJECT [unittest arguments]
 """
 import gzip
+import io
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import unittest
+import zipfile
 from pathlib import Path
 
 PROGRAM, PROJECT = (str(Path(sys.argv.pop(1)).resolve()) for _ in range(2))
@@ -113,6 +116,27 @@ class Small(Hostile):
         self.assertIn(done.returncode, (66, 74), done.stderr)
         self.assertIn(str(secret), done.stderr)
         self.assertIn("fix: ", done.stderr)
+
+    def test_archives_are_not_unpacked(self):
+        """Their entries lead out of the folder that they would be unpacked in."""
+        inner = self.at / "inner"
+        inner.mkdir()
+        names = ("../escaped.json", "/tmp/rehearse-escaped.json", "a/../../escaped.json")
+        with zipfile.ZipFile(inner / "job.zip", "w") as archive:
+            for name in names:
+                archive.writestr(name, '{"traceEvents": []}')
+        for name, mode in (("job.tar", "w"), ("job.tar.gz", "w:gz"), ("job.tar.xz", "w:xz")):
+            with tarfile.open(inner / name, mode) as archive:
+                for member in names:
+                    entry = tarfile.TarInfo(member)
+                    entry.size = 2
+                    archive.addfile(entry, io.BytesIO(b"{}"))
+        for archive in sorted(inner.iterdir()):
+            self.import_refused(65, archive, says=archive.name)
+            for verb in ("inspect", "check", "diagnose"):
+                self.refused(65, verb, archive)
+        self.assertEqual(len(list(inner.iterdir())), 4)
+        self.assertFalse((self.at / "escaped.json").exists() or Path(names[1]).exists())
 
     def test_a_yaml_bomb(self):
         lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]

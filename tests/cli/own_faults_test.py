@@ -137,6 +137,85 @@ class EveryWrite(Machine):
         self.everywhere("inspect", self.trace, "--json")
 
 
+class EveryOpen(Machine):
+    """Each file that a verb reads is gone, unreadable or behind a bad disk at the moment it is opened."""
+
+    def everywhere(self, *words, most=60):
+        below = os.pathsep.join([str(self.at), str(CORPUS), str(Path(PROJECT) / "tests/golden"),
+                                 *(str(Path(PROJECT) / room) for room in ("platforms", "faults", "sim"))])
+
+        def run(**env):
+            folder = tempfile.TemporaryDirectory(dir=self.at, prefix="out")
+            self.addCleanup(folder.cleanup)
+            done = rehearse(*[str(w).replace("{out}", folder.name) for w in words], cwd=self.at,
+                            env={"LD_PRELOAD": SHIM, "ASAN_OPTIONS": "verify_asan_link_order=0", "OPEN_BELOW": below,
+                                 "REHEARSE_STATE": folder.name + "-state", **env})
+            return done, folder.name
+
+        count = self.at / "opens"
+        count.unlink(missing_ok=True)
+        whole, folder = run(OPEN_COUNT=str(count))
+        self.assertIn(whole.returncode, (0, 1), whole.stderr)
+        wanted = contents(folder)
+        opens = int(count.read_text().split()[-1])
+        self.assertGreater(opens, 0, "nothing was opened")
+        errors = (errno.ENOENT, errno.EACCES, errno.EIO)
+        refused = 0
+        for turn, n in enumerate(range(1, opens + 1, max(1, opens // most))):
+            error = errors[turn % len(errors)]
+            done, folder = run(OPEN_AT=str(n), OPEN_HOW=str(error))
+            where = f"open {n} of {opens}, {os.strerror(error)}: {done.stdout[-300:]} {done.stderr}"
+            self.assertIn(done.returncode, DOCUMENTED, where)
+            left = contents(folder)
+            for name, text in left.items():
+                self.assertEqual(text, wanted.get(name), f"{name} is not whole; {where}")
+            if done.returncode == whole.returncode:
+                self.assertEqual(left, wanted, where)
+                continue
+            refused += 1
+            self.assertIn(done.returncode, (65, 66, 74), where)
+            self.assertTrue(done.stderr.startswith("rehearse: "), where)
+            self.assertIn("fix: ", done.stderr, where)
+        self.assertGreater(refused, 0, "no file was missed")
+
+    def test_import(self):
+        folder = self.at / "job"
+        folder.mkdir(exist_ok=True)
+        for rank in range(3):
+            (folder / f"rank{rank}.json").write_bytes((CORPUS / "kineto/small.json").read_bytes())
+        self.everywhere("import", folder, "-o", "{out}/a.rtrace")
+
+    def test_inspect(self):
+        self.everywhere("inspect", self.trace, "-o", "{out}/inspect.txt")
+
+    def test_run(self):
+        (self.at / "job.yaml").write_text("trace: two.rtrace\nplatform: {like: dgx-a100}\n")
+        self.everywhere("run", "job.yaml", "--fault", "F16", "-o", "{out}/o.json", "--json")
+
+    def test_check(self):
+        folder = self.at / "cluster"
+        folder.mkdir(exist_ok=True)
+        (folder / "hosts").write_text("127.0.0.1 localhost\n10.0.0.1 node0\n")
+        (folder / "launch.sh").write_text("#!/bin/sh\nexport NCCL_SOCKET_IFNAME=eth9\ntorchrun --nnodes 2 --nproc-per-node 8 t.py\n")
+        self.everywhere("check", folder)
+
+    def test_diagnose(self):
+        self.everywhere("diagnose", self.trace, "--fault", "F16", most=15)
+
+    def test_sweep(self):
+        self.everywhere("sweep", "study.yaml", "-o", "{out}/s", "--jobs", 1, most=30)
+
+    def test_platforms(self):
+        self.everywhere("platforms", "import", CORPUS / "nccl_topology/two-sockets.xml", "-o", "{out}/p.yaml")
+
+    def test_calibrate(self):
+        self.everywhere("calibrate", Path(PROJECT) / "tests/golden/nccl_tests/all_reduce.txt", "--platform", "hgx-h100",
+                        "-o", "{out}/c.yaml")
+
+    def test_learn(self):
+        self.everywhere("learn", "start", "L01", "{out}/lab", most=30)
+
+
 class Memory(Machine):
     """The machine has less and less memory: the work is done, or ends with exit code 75."""
 
