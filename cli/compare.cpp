@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/document.hpp"
+#include "base/markup.hpp"
 #include "base/units.hpp"
 #include "cli/outcome_file.hpp"
 #include "cli/outcome_text.hpp"
@@ -67,8 +68,8 @@ std::string difference_rows(const char* title,
       a += row.a_ns();
       b += row.b_ns();
     } else {
-      table.add({row.name(), format_duration(row.a_ns()), format_duration(row.b_ns()),
-                 signed_duration(row.difference_ns())});
+      table.add({shortened(row.name(), kLongestName), format_duration(row.a_ns()),
+                 format_duration(row.b_ns()), signed_duration(row.difference_ns())});
     }
   }
   if (hidden > 0) {

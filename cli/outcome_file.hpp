@@ -9,11 +9,13 @@
 #include "cli/context.hpp"
 #include "sim/proto/outcome.pb.h"
 #include "sim/scenario/scenario.hpp"
+#include "traces/import/recording.hpp"
 
 namespace rehearse::cli {
 
+// A document of `--json` by its name; recordings may end so too and are told by their content.
 [[nodiscard]] inline bool is_outcome_file(const std::string& what) {
-  return what.ends_with(".json");
+  return what.ends_with(".json") && !traces::is_recording(what);
 }
 
 // What `SCENARIO|OUTCOME` names: a scenario with the edits of the command line, or the one that an outcome is of (no

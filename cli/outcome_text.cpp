@@ -18,7 +18,6 @@ namespace rehearse::cli {
 namespace {
 
 constexpr int kMostRows = 8;
-constexpr size_t kLongestName = 72;  // bytes
 
 std::string title(const Terminal& terminal, const char* text) {
   return "\n" + terminal.styled(Style::kBold, text) + "\n";

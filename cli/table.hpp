@@ -12,6 +12,9 @@
 
 namespace rehearse::cli {
 
+// Bytes of a name that others made up (kernels of templates have kilobytes) in a cell; --json has them whole.
+constexpr size_t kLongestName = 72;
+
 enum class Align { kLeft, kRight };
 
 struct Column {

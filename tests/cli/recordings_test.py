@@ -79,6 +79,24 @@ class Recordings(unittest.TestCase):
         self.assertEqual(len(points()), 4)
         victim.write_text(text)
 
+    def test_two_recordings_are_compared_as_their_imports_are(self):
+        names = json.dumps(self.document("compare", str(self.trace), str(self.trace)))
+        self.assertEqual(json.dumps(self.document("compare", str(self.folder), str(self.folder)))
+                         .replace("profiles", "job"), names)
+
+    def test_a_profile_that_ends_as_outcomes_do_is_a_recording(self):
+        one = Path(self.place.name) / "one"
+        self.assertEqual(rehearse("synth", "resnet50", "--dp", "1", "--kineto", str(one)).returncode, 0)
+        profile = next(one.iterdir())
+        self.assertEqual(profile.suffix, ".json")
+        for words in (("compare", str(profile)), ("at", "last-progress", str(profile)),
+                      ("report", str(profile), "-o", str(one / "report.html"))):
+            done = rehearse(*words)
+            self.assertEqual(done.returncode, 0, f"{words}: {done.stderr}")
+        text = profile.read_text()
+        profile.write_text(text.replace("conv_fprop", "conv_fprop" + "_of_a_template" * 100))
+        self.assertLess(max(map(len, rehearse("compare", str(profile)).stdout.splitlines())), 200)
+
     def test_logs_alone_are_no_job_to_run_and_the_refusal_says_who_reads_them(self):
         done = rehearse("run", "tests/corpus/nccl_log/h100-2gpu.log")
         self.assertEqual(done.returncode, 65, done.stderr)
