@@ -35,7 +35,8 @@ Json document(const validation::VectorReport& report) {
   Json row = check_json(check, CheckRows::kLeftOut);
   row["max_error"] = report.max_relative_error;
   return validate_document({{"rows", report.rows()}, {"mismatches", report.mismatches}},
-                           Json::array({std::move(row)}), {{"differences", differences}});
+                           Json::array({std::move(row)}),
+                           {{"differences", differences}, {"absent", report.absent}});
 }
 
 std::string text(const validation::VectorReport& report, const Terminal& terminal) {
@@ -44,6 +45,7 @@ std::string text(const validation::VectorReport& report, const Terminal& termina
       "error {:.1e})\n",
       format_count(report.mismatches), format_count(report.rows()), format_count(report.shapes),
       report.max_relative_error);
+  for (const std::string& name : report.absent) out += name + " is not there\n";
   if (report.differences.empty()) return out;
   Table table({{"place"}, {"column"}, {"NCCL"}, {"computed"}});
   for (const auto& d : report.differences) {

@@ -184,6 +184,11 @@ void CommunicatorCheck::rings(const sim::Graphs& graphs) {
       ours.insert(ours.end(), path.members.begin(), path.members.end());
     }
     std::vector<int> theirs(ring.ranks().begin(), ring.ranks().end());
+    // NCCL ends the line after 1,000 characters, and others write into the same file.
+    if (theirs.size() < ours.size()) {
+      assume("rings whose line is cut are left out");
+      continue;
+    }
     // A ring has no beginning.
     const auto zero = [](std::vector<int>& order) {
       std::rotate(order.begin(), std::find(order.begin(), order.end(), 0), order.end());

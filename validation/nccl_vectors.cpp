@@ -319,7 +319,8 @@ Result<sim::Variant> read_variant(const Table& table) {
 }
 
 // Each row carries the columns of its shape; the first row of a shape is the one that is read.
-Result<void> check_tuning(const std::filesystem::path& folder, VectorReport& report) {
+Result<void> check_tuning(const std::filesystem::path& folder, Models& models,
+                          VectorReport& report) {
   RH_TRY(Table table, Table::read(folder, "nccl_tuning_table.csv"));
   Comparison comparison(table, report);
   std::map<std::int64_t, ListedShape> shapes;
@@ -338,7 +339,10 @@ Result<void> check_tuning(const std::filesystem::path& folder, VectorReport& rep
     return comparison.end_row();
   });
   if (!ok) return ok;
-  for (const auto& [id, shape] : shapes) check_unlisted(id, shape, comparison);
+  for (auto& [id, shape] : shapes) {
+    check_unlisted(id, shape, comparison);
+    models.emplace(id, std::move(shape.model));
+  }
   return {};
 }
 
@@ -389,10 +393,26 @@ Result<void> check_choices(const std::filesystem::path& folder, const Models& mo
 
 Result<VectorReport> check_vectors(const std::filesystem::path& folder) {
   VectorReport report;
-  RH_TRY(const Models models, read_shapes(folder));
+  const auto has = [&](const char* name) {
+    std::error_code ignored;
+    const bool there = std::filesystem::exists(folder / name, ignored) ||
+                       std::filesystem::exists(folder / (std::string(name) + ".gz"), ignored);
+    if (!there) report.absent.emplace_back(name);
+    return there;
+  };
+  const bool shapes = has("nccl_shapes.csv"), tuning = has("nccl_tuning_table.csv"),
+             choices = has("nccl_choice.csv");
+  Models models;
+  if (shapes || !tuning) {
+    RH_TRY(models, read_shapes(folder));
+  }
+  if (tuning || !choices) {
+    if (auto ok = check_tuning(folder, models, report); !ok) return tl::unexpected(ok.error());
+  }
   report.shapes = models.size();
-  if (auto ok = check_tuning(folder, report); !ok) return tl::unexpected(ok.error());
-  if (auto ok = check_choices(folder, models, report); !ok) return tl::unexpected(ok.error());
+  if (choices) {
+    if (auto ok = check_choices(folder, models, report); !ok) return tl::unexpected(ok.error());
+  }
   return report;
 }
 

@@ -31,6 +31,7 @@ struct VectorReport {
   // Largest relative error of a latency, bandwidth or time; such a figure differs above 1e-5.
   double max_relative_error = 0;
   std::vector<VectorDifference> differences;  // the first kMaxDifferences
+  std::vector<std::string> absent;            // of the three files
 
   static constexpr std::size_t kMaxDifferences = 50;
 
@@ -38,8 +39,9 @@ struct VectorReport {
 };
 
 // Reads nccl_shapes.csv, nccl_tuning_table.csv and nccl_choice.csv in `folder`, each plain or with
-// .gz behind. Code::kMissingInput when one is not there, Code::kBadInput with file:line when one is
-// malformed, Code::kLimit when one is larger than 256 MiB unpacked.
+// .gz behind. The tuning table carries its shapes and so does without the first; either of the other two may be left out.
+// Code::kMissingInput when neither of them is there or no file has the shapes of the choices, Code::kBadInput with
+// file:line when one is malformed, Code::kLimit when one is larger than 256 MiB unpacked.
 [[nodiscard]] Result<VectorReport> check_vectors(const std::filesystem::path& folder);
 
 // Its claim of accuracy: the share of rows that differ is to be none.

@@ -97,6 +97,29 @@ TEST_CASE("plain vector files are read like packed ones", "[nccl][vectors]") {
   CHECK(report->mismatches == 0);
 }
 
+TEST_CASE("a folder with some of the vector files is checked as far as it goes",
+          "[nccl][vectors]") {
+  Folder folder;
+  folder.write();
+  fs::remove(folder.path / "nccl_shapes.csv");
+  auto report = check_vectors(folder.path);
+  REQUIRE(report.has_value());
+  CHECK(report->choice_rows == 20);
+  CHECK(report->mismatches == 0);
+  CHECK(report->absent == std::vector<std::string>{"nccl_shapes.csv"});
+  fs::remove(folder.path / "nccl_choice.csv");
+  report = check_vectors(folder.path);
+  REQUIRE(report.has_value());
+  CHECK(report->rows() == Folder::kTuningLines - 1);
+  folder.write();
+  fs::remove(folder.path / "nccl_tuning_table.csv");
+  report = check_vectors(folder.path);
+  REQUIRE(report.has_value());
+  CHECK(report->rows() == 20);
+  fs::remove(folder.path / "nccl_shapes.csv");
+  CHECK(check_vectors(folder.path).error().code == Code::kMissingInput);
+}
+
 TEST_CASE("a vector that differs is reported with its row and column", "[nccl][vectors]") {
   Folder folder;
   replace(folder.choice, "1,Broadcast,64,16,1,RING,LL,114.603371,1,96,",

@@ -90,6 +90,17 @@ TEST_CASE("a log that contradicts our decisions is told so with a reason", "[val
   CHECK(report.mismatches() == report.differences.size());
 }
 
+TEST_CASE("a ring whose line was cut is left out and said", "[validation]") {
+  pb::NcclLog log = two_h100();
+  REQUIRE(log.communicators(0).rings_size() > 1);
+  log.mutable_communicators(0)->mutable_rings(1)->mutable_ranks()->RemoveLast();
+  const LogReport report = report_of(log, "hgx-h100");
+  CHECK(report.mismatches() == 0);
+  CHECK(report.compared() == report_of(two_h100(), "hgx-h100").compared() - 1);
+  CHECK(std::any_of(report.assumed.begin(), report.assumed.end(),
+                    [](const std::string& each) { return each.find("cut") != each.npos; }));
+}
+
 TEST_CASE("another machine and another environment contradict the log", "[validation]") {
   CHECK(report_of(two_h100(), "dgx1-v100").mismatches() > 0);
   CHECK(tells(report_of(two_h100(), "hgx-h100", {{"NCCL_ALGO", "Tree"}}), "all_reduce of"));
