@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/horovod/autotune.hpp"
+#include "sim/horovod/fusion.hpp"
 #include "sim/horovod/streams.hpp"
 #include "sim/horovod/two_levels.hpp"
 #include "sim/host/affinity.hpp"
@@ -39,19 +40,23 @@ void apply_gpu_speeds(const Scenario& scenario, traces::Program& program) {
 }
 
 // Does a rank ask Horovod to run its collectives otherwise than they were recorded?
-bool asks_horovod(const pb::Launch& launch) {
+bool asks_horovod(const Scenario& scenario) {
+  const pb::Launch& launch = scenario.document.launch();
   if (launch.framework() != pb::HOROVOD) return false;
   const auto asks = [&](const pb::RankLaunch& rank) {
-    const HorovodSettings s = horovod_settings(environment_of(launch, rank));
+    const HorovodSettings s = horovod_settings(launch, rank);
     return s.hierarchical_allreduce || s.hierarchical_allgather || s.torus_allreduce ||
            s.streams > 1 || s.autotune;
   };
-  return std::ranges::any_of(launch.ranks(), asks);
+  const auto packs = [](const RankFusing& f) { return f.wanted != f.recorded; };
+  return std::ranges::any_of(launch.ranks(), asks) ||
+         std::ranges::any_of(fusing_of(scenario), packs);
 }
 
 Result<void> run_as_horovod(const Scenario& scenario, traces::Program& program,
                             std::vector<bool>& grew) {
-  if (!asks_horovod(scenario.document.launch())) return {};
+  if (!asks_horovod(scenario)) return {};
+  if (auto fused = fuse_recorded(scenario, program); !fused) return fused;
   if (auto tuned = autotune(scenario, program); !tuned) return tuned;
   if (auto spread = on_several_streams(scenario, program, grew); !spread) return spread;
   return in_two_levels(scenario, program, grew);
@@ -59,7 +64,7 @@ Result<void> run_as_horovod(const Scenario& scenario, traces::Program& program,
 
 bool is_changed(const Scenario& scenario) {
   return !scenario.transforms.empty() || scenario.alone || scenario.replicas > 1 ||
-         orders_launches(scenario.document.launch()) || asks_horovod(scenario.document.launch()) ||
+         orders_launches(scenario.document.launch()) || asks_horovod(scenario) ||
          binds_processes(scenario.document.launch()) ||
          std::ranges::any_of(scenario.document.launch().ranks(), [&](const auto& rank) {
            return speed_of(scenario.document, rank) != 1;

@@ -10,6 +10,7 @@
 #include "sim/bringup/bringup.hpp"
 #include "sim/efficiency.hpp"
 #include "sim/fabric/fabric.hpp"
+#include "sim/horovod/fusion.hpp"
 #include "sim/nccl/messages.hpp"
 #include "sim/nccl/node_graphs.hpp"
 #include "sim/nccl/traffic.hpp"
@@ -220,8 +221,14 @@ Result<void> watch_here(const Scenario& scenario, const std::vector<Nanos>& time
 Result<Start> come_up(const Scenario& written) {
   RH_TRY(bringup::CameUp up, bringup::bring_up(written));
   Start start{std::move(up)};
-  if (!start.up.failed && (start.up.alone || !start.up.moved.empty())) {
+  if (start.up.failed) return start;
+  if (start.up.alone || !start.up.moved.empty()) {
     RH_TRY(start.other, as_it_came_up(written, start.up));
+  }
+  RH_TRY(auto fused, fused_anew(start.of(written)));
+  if (fused != nullptr) {
+    if (!start.other) start.other = written;
+    start.other->trace = std::move(fused);
   }
   return start;
 }

@@ -39,7 +39,7 @@ enum class Detail : uint8_t {
                                            Reporter& reporter);
 
 // How a job comes up: what bring-up says, and the scenario with every rank on the GPU that it took and with those that it
-// found, where that is not as written.
+// found, and gradients packed as Horovod was told, where that is not as written.
 struct Start {
   bringup::CameUp up;
   std::optional<Scenario> other = std::nullopt;

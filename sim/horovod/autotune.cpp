@@ -52,7 +52,7 @@ Nanos tuned_cycle(const HorovodSettings& settings, uint64_t seed, uint32_t step)
 Result<void> autotune(const Scenario& scenario, traces::Program& program) {
   const pb::Launch& launch = scenario.document.launch();
   if (launch.ranks().empty()) return {};
-  const HorovodSettings settings = horovod_settings(environment_of(launch, launch.ranks(0)));
+  const HorovodSettings settings = horovod_settings(launch, launch.ranks(0));
   if (!settings.autotune) return {};
   if (settings.cycle_told) {
     program.findings.add("horovod-autotune", Severity::kInfo, "HOROVOD_CYCLE_TIME is set",

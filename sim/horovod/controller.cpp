@@ -6,13 +6,15 @@
 #include <charconv>
 #include <cmath>
 
+#include "sim/bringup/process.hpp"
+#include "sim/scenario/environment.hpp"
+
 namespace rehearse::sim {
 namespace {
 
 constexpr double kTcpControllerUs = 30;
 // Start of one more copy on a stream that is busy with copies (prior).
 constexpr double kCopyStartUs = 2.5;
-constexpr Bytes kMeanTensor = Bytes{512} << 10;
 constexpr int64_t kTensorsOfBatch = 160;  // BATCHED_D2D_CAPACITY
 
 // A number of a variable within bounds; `otherwise` and a note when it is none.
@@ -42,10 +44,14 @@ uint32_t count(const std::map<std::string, std::string>& env, const char* name, 
 
 }  // namespace
 
-HorovodSettings horovod_settings(const std::map<std::string, std::string>& env) {
+HorovodSettings horovod_settings(const std::map<std::string, std::string>& env,
+                                 std::string_view release) {
   HorovodSettings out;
+  // Both defaults changed in 0.21.0 (https://github.com/horovod/horovod/pull/2468).
+  const bool old = !release.empty() && bringup::compare_versions(release, "0.21") < 0;
+  if (old) out.fusion = Bytes{64} << 20;
   out.cycle = static_cast<Nanos>(
-      std::nearbyint(figure(env, "HOROVOD_CYCLE_TIME", 1, 1e6, out.notes) * 1e6));
+      std::nearbyint(figure(env, "HOROVOD_CYCLE_TIME", old ? 5 : 1, 1e6, out.notes) * 1e6));
   out.fusion = static_cast<Bytes>(
       figure(env, "HOROVOD_FUSION_THRESHOLD", static_cast<double>(out.fusion), 1e13, out.notes));
   out.cache = static_cast<int64_t>(figure(env, "HOROVOD_CACHE_CAPACITY", 1024, 1e9, out.notes));
@@ -70,9 +76,17 @@ HorovodSettings horovod_settings(const std::map<std::string, std::string>& env) 
   out.steps_per_sample =
       std::max(1U, number("HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", out.steps_per_sample, 1e6));
   out.tuning_samples = number("HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", out.tuning_samples, 1e6);
-  const auto cycle = env.find("HOROVOD_CYCLE_TIME");
-  out.cycle_told = cycle != env.end() && !cycle->second.empty();
+  const auto told = [&](const char* name) {
+    const auto at = env.find(name);
+    return at != env.end() && !at->second.empty();
+  };
+  out.cycle_told = told("HOROVOD_CYCLE_TIME");
+  out.fusion_told = told("HOROVOD_FUSION_THRESHOLD");
   return out;
+}
+
+HorovodSettings horovod_settings(const pb::Launch& launch, const pb::RankLaunch& rank) {
+  return horovod_settings(environment_of(launch, rank), launch.framework_version());
 }
 
 std::vector<LatencyPart> negotiation(const HorovodSettings& settings, uint32_t ranks) {
@@ -91,15 +105,17 @@ std::vector<LatencyPart> negotiation(const HorovodSettings& settings, uint32_t r
 }
 
 std::vector<LatencyPart> longer_negotiation(const HorovodSettings& settings, uint32_t ranks) {
+  HorovodSettings usual;
+  usual.cycle = settings.cycle;
   double more = 0;
   for (const LatencyPart& part : negotiation(settings, ranks)) {
     more += static_cast<double>(part.count) * part.each_us;
   }
-  for (const LatencyPart& part : negotiation(HorovodSettings{}, ranks)) {
+  for (const LatencyPart& part : negotiation(usual, ranks)) {
     more -= static_cast<double>(part.count) * part.each_us;
   }
   if (more <= 0) return {};
-  return {{"Horovod's cycle and negotiation beyond its defaults", 1, more}};
+  return {{"Horovod's negotiation beyond its defaults", 1, more}};
 }
 
 std::vector<LatencyPart> longer_copies(const HorovodSettings& settings, Bytes bytes) {

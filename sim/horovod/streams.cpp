@@ -113,7 +113,7 @@ class Streams {
     for (const pb::RankLaunch& seat : launch_.ranks()) {
       const int at = program_.find(seat.rank());
       if (at < 0) continue;
-      const HorovodSettings settings = horovod_settings(environment_of(launch_, seat));
+      const HorovodSettings settings = horovod_settings(launch_, seat);
       if (settings.streams < 2) continue;
       auto done = edit(program_.ranks[static_cast<size_t>(at)], settings.streams);
       if (!done) return done;

@@ -9,7 +9,7 @@
 
 #include "sim/horovod/controller.hpp"
 #include "sim/host/host_model.hpp"
-#include "sim/scenario/environment.hpp"
+#include "sim/scenario/cut_calls.hpp"
 #include "sim/scenario/rebuild.hpp"
 
 namespace rehearse::sim {
@@ -63,7 +63,7 @@ class TwoLevels {
     for (const pb::RankLaunch& seat : launch_.ranks()) {
       const int at = program_.find(seat.rank());
       if (at < 0) continue;
-      const HorovodSettings settings = horovod_settings(environment_of(launch_, seat));
+      const HorovodSettings settings = horovod_settings(launch_, seat);
       if (!asks(settings)) continue;
       auto done = edit(program_.ranks[static_cast<size_t>(at)], settings);
       if (!done) return done;
@@ -171,82 +171,19 @@ class TwoLevels {
 
   Result<void> edit(traces::RankProgram& rank, const HorovodSettings& settings) {
     if (auto written = write_out(rank, program_.steps); !written) return written;
-    std::map<traces::OpId, std::vector<Call>> cut;  // by the operation of the call
-    Plan plan = plan_of(rank, program_.steps);
-    std::map<traces::OpId, std::vector<uint32_t>> ahead;  // indices of fresh operations
+    std::map<traces::OpId, CallCut> cuts;
     for (size_t c = 0; c < rank.calls.size(); ++c) {
-      const How as = how(rank.rank, rank.calls[c], settings);
-      if (as == How::kFlat) continue;
-      const traces::OpId op = rank.call_op[c];
       const Call& whole = rank.calls[c];
+      const How as = how(rank.rank, whole, settings);
+      if (as == How::kFlat) continue;
       // What the whole call would have waited for, its first part waits for.
       const Nanos waits = longer_start(
           settings,
           static_cast<uint32_t>(program_.communicators[whole.communicator].members.size()),
           std::max(whole.bytes_in, whole.bytes_out));
-      std::vector<Call> made = parts(rank, whole, as);
-      for (size_t i = 0; i + 1 < made.size(); ++i) {
-        FreshOp fresh{rank.kind[op], rank.name[op], 0, 0, {}, {}};
-        if (i == 0) {
-          fresh.gap = rank.gap[op] + waits;
-          for (const traces::OpId cause : rank.predecessors(op)) fresh.after.push_back(cause);
-        }
-        ahead[op].push_back(static_cast<uint32_t>(plan.fresh.size()));
-        plan.fresh.push_back(std::move(fresh));
-      }
-      rank.gap[op] = 0;
-      cut[op] = std::move(made);
+      cuts[rank.call_op[c]] = {parts(rank, whole, as), waits};
     }
-    if (cut.empty()) return {};
-    insert(plan, ahead);
-    const std::vector<traces::OpId> old_op = rank.call_op;
-    RH_TRY(rank, rebuild(rank, plan));
-    name_parts(rank, old_op, cut);
-    return {};
-  }
-
-  static void insert(Plan& plan, const std::map<traces::OpId, std::vector<uint32_t>>& ahead) {
-    for (size_t l = 0; l < plan.lanes.size(); ++l) {
-      std::vector<Planned> lane;
-      std::vector<size_t> begins = plan.steps[l];
-      size_t step = 0;
-      for (size_t i = 0; i < plan.lanes[l].size(); ++i) {
-        for (; step < begins.size() && plan.steps[l][step] <= i; ++step) begins[step] = lane.size();
-        const auto found = ahead.find(plan.lanes[l][i].source);
-        if (found != ahead.end()) {
-          for (const uint32_t fresh : found->second) lane.push_back({Planned::kFresh, fresh});
-        }
-        lane.push_back(plan.lanes[l][i]);
-      }
-      for (; step < begins.size(); ++step) begins[step] = lane.size();
-      plan.lanes[l] = std::move(lane);
-      plan.steps[l] = std::move(begins);
-    }
-  }
-
-  // The parts of each call stand side by side on their lane, the last in the place of the whole.
-  static void name_parts(traces::RankProgram& rank, const std::vector<traces::OpId>& old_op,
-                         const std::map<traces::OpId, std::vector<Call>>& cut) {
-    std::vector<Call> calls;
-    std::vector<traces::OpId> ops;
-    for (size_t c = 0; c < rank.calls.size(); ++c) {
-      const auto found = cut.find(old_op[c]);
-      if (found == cut.end()) {
-        calls.push_back(rank.calls[c]);
-        ops.push_back(rank.call_op[c]);
-        continue;
-      }
-      const auto first = rank.call_op[c] + 1 - static_cast<traces::OpId>(found->second.size());
-      for (size_t i = 0; i < found->second.size(); ++i) {
-        calls.push_back(found->second[i]);
-        ops.push_back(first + static_cast<traces::OpId>(i));
-      }
-    }
-    rank.calls = std::move(calls);
-    rank.call_op = std::move(ops);
-    for (size_t c = 0; c < rank.calls.size(); ++c) {
-      rank.call[rank.call_op[c]] = static_cast<uint32_t>(c);
-    }
+    return cut_calls(rank, program_.steps, cuts);
   }
 
   const pb::Launch& launch_;

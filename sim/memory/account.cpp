@@ -204,6 +204,9 @@ std::vector<MemoryAccount> memory_accounts(const Scenario& scenario, const Evide
          changes_for(scenario, launch.rank()), account, [](size_t, Bytes) {});
     account.parts.emplace_back("NCCL buffers", parts.nccl);
     account.parts.emplace_back("CUDA context", parts.context);
+    if (parts.fusion > 0) {
+      account.parts.emplace_back("Horovod's fusion buffers", parts.fusion);
+    }
     if (parts.foreign > 0) {
       account.parts.emplace_back("contexts of other ranks", parts.foreign);
       findings.add("unexpected-device", Severity::kWarning,

@@ -4,6 +4,7 @@
 //
 //   allocated   sum of the trace's allocations minus frees, in recorded order
 //   NCCL        buffers of its connections (fixed_memory.hpp)
+//   Horovod     its fusion buffers (sim/horovod/fusion.hpp)
 //   context     500 MiB, an assumption (300 to 600 MiB on data-centre GPUs)
 //
 // Blind spots: fragmentation and the caching allocator's rounding; what was allocated before a recording began.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/horovod/fusion.hpp"
 #include "sim/nccl/settings.hpp"
 #include "sim/scenario/environment.hpp"
 
@@ -46,7 +47,7 @@ std::vector<Bytes> nccl_buffers(const Evidence& evidence, const Settings& settin
 }  // namespace
 
 FixedMemory::FixedMemory(const Scenario& scenario, const Evidence& evidence)
-    : scenario_(scenario), evidence_(evidence) {
+    : scenario_(scenario), evidence_(evidence), fusion_(fusion_memory(scenario)) {
   for (const pb::RankLaunch& rank : scenario.document.launch().ranks()) {
     const std::set<uint32_t> on(rank.contexts_on().begin(), rank.contexts_on().end());
     for (const uint32_t gpu : on) {
@@ -87,6 +88,8 @@ FixedParts FixedMemory::of(const pb::RankLaunch& launch) {
   out.context = stated > 0 ? stated : kContext;
   const auto opened = opened_on_.find({launch.node(), launch.gpu()});
   if (opened != opened_on_.end()) out.foreign = out.context * opened->second;
+  const auto fusion = fusion_.find(launch.rank());
+  if (fusion != fusion_.end()) out.fusion = fusion->second;
   return out;
 }
 

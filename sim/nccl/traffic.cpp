@@ -46,14 +46,9 @@ std::vector<HorovodSettings> horovod_members(const ModelContext& context,
   for (const Member& member : placement.members) {
     if (last != nullptr && *last == member.env) continue;
     last = &member.env;
-    out.push_back(horovod_settings(member.env));
+    out.push_back(horovod_settings(member.env, context.launch.framework_version()));
     for (const std::string& note : out.back().notes) {
       findings.add("horovod-setting", Severity::kWarning, note, "correct or unset the variable");
-    }
-    if (out.back().fusion != HorovodSettings{}.fusion) {
-      findings.add("not-simulated", Severity::kWarning, "HOROVOD_FUSION_THRESHOLD",
-                   "calls of a trace are fused already; make the trace with another one "
-                   "(`synth --framework horovod --fusion SIZE`)");
     }
   }
   return out;

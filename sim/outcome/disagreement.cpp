@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "sim/horovod/fusion.hpp"
 #include "sim/outcome/expiry.hpp"
 #include "sim/outcome/outcome.hpp"
 #include "sim/outcome/stuck.hpp"
@@ -65,9 +66,9 @@ bool asks_detail(const Evidence& evidence, uint32_t id, const pb::Launch& launch
 }
 
 // Does the framework compare what members are about to do? Horovod joins tensors by name: one that
-// is left out is missing, not different.
+// is left out is missing, not different, and buffers that ranks pack differently hold the same tensors.
 bool compared(const Evidence& evidence, uint32_t id, const pb::Launch& launch) {
-  if (launch.framework() == pb::HOROVOD) return in_step(evidence, id);
+  if (launch.framework() == pb::HOROVOD) return in_step(evidence, id) && !packs_differently(launch);
   return launch.framework() == pb::PYTORCH && asks_detail(evidence, id, launch);
 }
 

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "base/text.hpp"
+#include "sim/horovod/fusion.hpp"
 #include "sim/outcome/desync.hpp"
 #include "sim/outcome/loads.hpp"
 #include "sim/scenario/environment.hpp"
@@ -153,7 +154,7 @@ std::vector<uint32_t> not_submitted(const Evidence& evidence, uint32_t id, Nanos
 }
 
 // The coordinator, rank 0, looks at tensors that some ranks have submitted and others have not: it speaks of the first that
-// stalls, and of the first whose stall lasts.
+// stalls, and of the first whose stall lasts. Buffers that ranks pack differently hold tensors that all have submitted.
 void horovod_stalls(const Evidence& evidence, const std::vector<Watched>& ranks,
                     std::vector<Expiry>& out) {
   if (ranks.empty() || !ranks.front().timers.horovod.checks) return;
@@ -346,7 +347,8 @@ std::vector<Expiry> expiries(const Scenario& scenario, const Evidence& evidence,
   const std::vector<Watched> ranks = watched(evidence, launch, findings);
   std::vector<Expiry> out;
   if (launch.framework() == pb::PYTORCH) torch_watchdogs(evidence, ranks, out);
-  if (launch.framework() == pb::HOROVOD) horovod_stalls(evidence, ranks, out);
+  if (launch.framework() == pb::HOROVOD && !packs_differently(launch))
+    horovod_stalls(evidence, ranks, out);
   network_retries(evidence, ranks, out);
   drop_of_the_dead(evidence, out);
   launcher(evidence, launch, out);

@@ -131,7 +131,7 @@ TEST_CASE("a send between hosts names a member that exists", "[sim][backends]") 
 }
 
 TEST_CASE("Horovod waits half a cycle and negotiates faster with its cache", "[sim][horovod]") {
-  const HorovodSettings plain = horovod_settings({});
+  const HorovodSettings plain = horovod_settings({}, "");
   CHECK(plain.cycle == 1'000'000);
   CHECK(plain.fusion == Bytes{128} << 20);
   const auto sum = [](const std::vector<LatencyPart>& parts) {
@@ -140,14 +140,14 @@ TEST_CASE("Horovod waits half a cycle and negotiates faster with its cache", "[s
     return us;
   };
   CHECK(sum(negotiation(plain, 64)) > 500);
-  CHECK(sum(negotiation(horovod_settings({{"HOROVOD_CACHE_CAPACITY", "0"}}), 64)) >
+  CHECK(sum(negotiation(horovod_settings({{"HOROVOD_CACHE_CAPACITY", "0"}}, ""), 64)) >
         sum(negotiation(plain, 64)));
-  CHECK(sum(negotiation(horovod_settings({{"HOROVOD_CYCLE_TIME", "5"}}), 64)) >
+  CHECK(sum(negotiation(horovod_settings({{"HOROVOD_CYCLE_TIME", "5"}}, ""), 64)) >
         sum(negotiation(plain, 64)));
-  CHECK(sum(negotiation(horovod_settings({{"HOROVOD_CONTROLLER", "gloo"}}), 64)) >
+  CHECK(sum(negotiation(horovod_settings({{"HOROVOD_CONTROLLER", "gloo"}}, ""), 64)) >
         sum(negotiation(plain, 64)));
   CHECK(negotiation(plain, 1).empty());
-  const HorovodSettings bad = horovod_settings({{"HOROVOD_CYCLE_TIME", "fast"}});
+  const HorovodSettings bad = horovod_settings({{"HOROVOD_CYCLE_TIME", "fast"}}, "");
   CHECK(bad.cycle == 1'000'000);
   CHECK(bad.notes.size() == 1);
 }

@@ -183,7 +183,8 @@ TEST_CASE("autotuning tries cycles at the start and leaves those it was told", "
   HorovodSettings settings = horovod_settings({{"HOROVOD_AUTOTUNE", "1"},
                                                {"HOROVOD_AUTOTUNE_WARMUP_SAMPLES", "1"},
                                                {"HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", "2"},
-                                               {"HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", "5"}});
+                                               {"HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", "5"}},
+                                              "");
   CHECK(tuned_cycle(settings, 1, 0) == 5'000'000);
   CHECK(tuned_cycle(settings, 1, 2) == 5'000'000);
   CHECK(tuned_cycle(settings, 1, 4) == 50'000'000);

@@ -255,24 +255,23 @@ void Framework::finish_step() {
   put(Do::kAwaitDevice, 0, "cudaDeviceSynchronize", 0, kTimes.event_call);
 }
 
-EventSlot Framework::record_ready() {
-  const EventSlot event = take_event();
-  record(compute_, event);
-  return event;
-}
-
-EventSlot Framework::start_fused(const Collect& what, EventSlot ready) {
-  const uint8_t stream = stream_of(what.group);
+EventSlot Framework::start_fused(const FusedBuffer& buffer) {
+  const EventSlot ready = take_event();
+  record(compute_, ready);
+  const uint8_t stream = stream_of(buffer.what.group);
   const uint8_t issuer = now_;
   const Nanos issued = host_time_;
-  put(Do::kHandOver, background_, "", 0, kTimes.hand_over);
+  put(Do::kHandOver, background_, "", 0, kTimes.hand_over + buffer.wait);
   now_ = background_;
   host("NEGOTIATE_ALLREDUCE", kTimes.negotiation);
   wait(stream, ready);
-  const auto bytes = 2.0 * static_cast<double>(what.bytes);
-  put(Do::kKernel, stream, "BatchedScaledD2DMemcpyCudaKernel", 0, costs_.stream(bytes));
-  call(spec_of(what), stream);
-  put(Do::kKernel, stream, "BatchedScaledD2DMemcpyCudaKernel", 0, costs_.stream(bytes));
+  const auto copy = [&] {
+    const auto bytes = 2.0 * static_cast<double>(buffer.what.bytes);
+    put(Do::kKernel, stream, "BatchedScaledD2DMemcpyCudaKernel", 0, costs_.stream(bytes));
+  };
+  if (buffer.tensors > 1) copy();
+  call(spec_of(buffer.what), stream);
+  if (buffer.tensors > 1) copy();
   record(stream, ready);
   now_ = issuer;
   host_time_ = issued;  // the background thread's time is not the issuer's

@@ -76,10 +76,14 @@ class Framework {
   void finish_step();
 
   // Parts used by Horovod's background thread (horovod.hpp).
-  [[nodiscard]] EventSlot record_ready();
-  // Issues `what` from the background thread once `ready` is reached, copied into and out of a
-  // fusion buffer; the event must be given to await().
-  [[nodiscard]] EventSlot start_fused(const Collect& what, EventSlot ready);
+  // Issues a buffer from the background thread, `wait` from now and once what is on the compute stream now
+  // has been reached; several tensors are copied into it and out of it. The event must be given to await().
+  struct FusedBuffer {
+    Collect what;
+    size_t tensors = 1;
+    Nanos wait = 0;
+  };
+  [[nodiscard]] EventSlot start_fused(const FusedBuffer& buffer);
   void await(EventSlot event);
   // Nominal time the issuing host thread has spent so far in this step.
   [[nodiscard]] Nanos host_time() const { return host_time_; }

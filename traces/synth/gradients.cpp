@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "traces/synth/fusion.hpp"
+
 namespace rehearse::synth {
 
 using traces::Collective;
@@ -68,12 +70,16 @@ void Gradients::start_bucket(uint32_t bucket) {
                  : framework_.start({group_, Collective::kReduceScatter, padded(bytes), dtype_}));
 }
 
-void Gradients::flush_fusion() {
-  if (fused_ == 0) return;
-  const EventSlot ready = framework_.record_ready();
-  under_way_.push_back(
-      framework_.start_fused({group_, Collective::kAllReduce, fused_, dtype_}, ready));
-  fused_ = 0;
+// Horovod's thread looks at what is ready, `wait` from now.
+void Gradients::end_cycle(Nanos wait) {
+  size_t tensor = 0;
+  for (const size_t count : fusion_buffers(waiting_, fusion_)) {
+    Bytes bytes = 0;
+    for (const size_t end = tensor + count; tensor < end; ++tensor) bytes += waiting_[tensor];
+    under_way_.push_back(
+        framework_.start_fused({{group_, Collective::kAllReduce, bytes, dtype_}, count, wait}));
+  }
+  waiting_.clear();
 }
 
 void Gradients::ready(uint32_t tensor) {
@@ -83,15 +89,14 @@ void Gradients::ready(uint32_t tensor) {
     if (--missing_[bucket] == 0) start_bucket(bucket);
     return;
   }
-  if (fused_ > 0 && fused_ + tensors_[tensor] > fusion_) flush_fusion();
-  fused_ += tensors_[tensor];
+  waiting_.push_back(tensors_[tensor]);
   if (framework_.host_time() < next_cycle_) return;
-  flush_fusion();
+  end_cycle(0);
   next_cycle_ = framework_.host_time() + cycle_;
 }
 
 void Gradients::finish() {
-  if (fuses_) flush_fusion();
+  if (fuses_) end_cycle(std::max<Nanos>(0, next_cycle_ - framework_.host_time()));
   for (EventSlot event : under_way_) fuses_ ? framework_.await(event) : framework_.join(event);
   under_way_.clear();
   active_ = false;

@@ -36,7 +36,7 @@ class Gradients {
   [[nodiscard]] Bytes bytes() const { return total_; }
 
  private:
-  void flush_fusion();
+  void end_cycle(Nanos wait);
   void start_bucket(uint32_t bucket);
   [[nodiscard]] Bytes padded(Bytes bytes) const;
 
@@ -54,7 +54,7 @@ class Gradients {
   std::vector<uint32_t> bucket_tensors_, missing_;
   bool active_ = false;
   std::vector<EventSlot> under_way_;
-  Bytes fused_ = 0;
+  std::vector<Bytes> waiting_;  // Horovod: ready since the last cycle
   Nanos next_cycle_ = 0;
 };
 
