@@ -8,6 +8,7 @@
 #include "sim/horovod/streams.hpp"
 #include "sim/horovod/two_levels.hpp"
 #include "sim/host/affinity.hpp"
+#include "sim/host/threads.hpp"
 #include "sim/kernels_alone.hpp"
 #include "sim/launch_order.hpp"
 #include "sim/prepared.hpp"
@@ -66,6 +67,7 @@ bool is_changed(const Scenario& scenario) {
   return !scenario.transforms.empty() || scenario.alone || scenario.replicas > 1 ||
          orders_launches(scenario.document.launch()) || asks_horovod(scenario) ||
          binds_processes(scenario.document.launch()) ||
+         !turns_on_cores(scenario.document).empty() ||
          std::ranges::any_of(scenario.document.launch().ranks(), [&](const auto& rank) {
            return speed_of(scenario.document, rank) != 1;
          });
@@ -84,6 +86,9 @@ Result<RunProgram> program_of_run(const Scenario& scenario) {
   for (const pb::Patch& patch : scenario.transforms) {
     if (auto done = transform(program, patch); !done)
       return tl::unexpected(std::move(done).error());
+  }
+  if (auto shared = share_cores(scenario.document, program); !shared) {
+    return tl::unexpected(std::move(shared).error());
   }
   if (auto bound = bind_processes(scenario.document, program); !bound) {
     return tl::unexpected(std::move(bound).error());
