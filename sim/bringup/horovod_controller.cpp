@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "base/text.hpp"
 #include "sim/bringup/mesh.hpp"
@@ -147,6 +149,84 @@ void find_server(Job& job, const std::vector<size_t>& there, Nanos timeout) {
   }
 }
 
+// Beside all ranks Horovod lets those of a node meet and those of one place on every node, by the numbers that each
+// process was told (gloo_context.cc): who is told more than there are waits for the rest, as does who is beyond what
+// another of them was told, and who is not below its own size is refused. Without these variables the launcher's numbers
+// are right.
+void meet_in_groups(Job& job, const std::vector<size_t>& there, Nanos timeout) {
+  const auto told = [&](size_t p) {
+    const Process& process = job.processes[p];
+    return !process.variable("HOROVOD_LOCAL_SIZE").empty() ||
+           !process.variable("HOROVOD_CROSS_SIZE").empty() ||
+           !process.variable("HOROVOD_CROSS_RANK").empty();
+  };
+  if (job.unrecorded > 0 || std::none_of(there.begin(), there.end(), told)) return;
+  struct Place {
+    int rank[2] = {}, size[2] = {};  // on the node, across nodes
+  };
+  std::map<uint32_t, int> number, members;  // of a node: its place in order, its processes
+  for (const size_t p : there) {
+    const uint32_t node = job.processes[p].node;
+    number.emplace(node, static_cast<int>(number.size()));
+    ++members[node];
+  }
+  std::vector<Place> places(job.processes.size());
+  std::map<int, std::map<int, int>>
+      met[2];  // by the number of the other group: sizes told, by number
+  for (const size_t p : there) {
+    const Process& process = job.processes[p];
+    const auto number_of = [&](const char* name, int otherwise) {
+      return process.variable(name).empty() ? otherwise
+                                            : whole_number(process.env, name, otherwise);
+    };
+    const auto local = static_cast<int>(process.local);
+    const auto nodes = std::count_if(members.begin(), members.end(),
+                                     [&](const auto& each) { return each.second > local; });
+    Place& place = places[p];
+    place.rank[0] = number_of("HOROVOD_LOCAL_RANK", local);
+    place.rank[1] = number_of("HOROVOD_CROSS_RANK", number[process.node]);
+    place.size[0] = number_of("HOROVOD_LOCAL_SIZE", members[process.node]);
+    place.size[1] = number_of("HOROVOD_CROSS_SIZE", static_cast<int>(nodes));
+    met[0][place.rank[1]].emplace(place.rank[0], place.size[0]);
+    met[1][place.rank[0]].emplace(place.rank[1], place.size[1]);
+  }
+  for (const size_t p : there) {
+    for (const int group : {0, 1}) {
+      const int rank = places[p].rank[group], size = places[p].size[group];
+      const std::map<int, int>& here = met[group][places[p].rank[1 - group]];
+      int missing = 0;
+      while (missing < size && here.contains(missing) && here.at(missing) > rank) ++missing;
+      if (rank < size && missing == size) continue;
+      Trouble trouble{
+          .process = p, .state = "join", .error = rank < size ? "gloo-key" : "gloo-size"};
+      trouble.since = trouble.gives_up = job.processes[p].clock;
+      if (rank < size) {
+        trouble.gives_up += timeout;
+        trouble.waits = true;
+      }
+      trouble.facts = {{"ms", std::to_string(timeout / 1'000'000)},
+                       {"missing", std::to_string(missing)},
+                       {"rank", std::to_string(rank)},
+                       {"size", std::to_string(size)}};
+      job.add(std::move(trouble));
+      break;
+    }
+  }
+  if (job.troubles.empty()) return;
+  for (const size_t p : there) {
+    const std::pair<const char*, int> right[] = {
+        {"HOROVOD_LOCAL_SIZE", members[job.processes[p].node]},
+        {"HOROVOD_CROSS_SIZE", static_cast<int>(members.size())},
+        {"HOROVOD_CROSS_RANK", number[job.processes[p].node]}};
+    for (const auto& [name, value] : right) {
+      const std::string text = job.processes[p].variable(name);
+      if (text.empty() || whole_number(job.processes[p].env, name, value) == value) continue;
+      job.blame("rank", job.processes[p].seat,
+                fmt::format("was told {}={} where it is {}", name, text, value));
+    }
+  }
+}
+
 }  // namespace
 
 void meet_in_horovod(Job& job) {
@@ -170,6 +250,7 @@ void meet_in_horovod(Job& job) {
     if (!job.troubles.empty()) return;
   }
   connect_mesh(job, {"connect", "HOROVOD_GLOO_IFACE", timeout});
+  if (job.troubles.empty()) meet_in_groups(job, there, timeout);
 }
 
 void join_full_mesh(Job& job) {

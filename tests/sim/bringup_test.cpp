@@ -121,6 +121,25 @@ TEST_CASE("Horovod's launcher, Gloo and MPI fail in their own ways", "[bringup]"
   CHECK(says(none, "Unable to find address for: eth9"));
 }
 
+TEST_CASE("ranks that are told wrong sizes of node and job do not meet in Horovod's groups",
+          "[bringup]") {
+  const pb::Outcome more = failed("horovod-16", {"launch.env.HOROVOD_LOCAL_SIZE=9"});
+  CHECK(more.verdict() == pb::HANG);
+  CHECK(more.first_failure().time_ns() == 30 * kSecond);
+  CHECK(says(more, "Wait timeout after 30000ms for key(s): rank_8"));
+  const pb::Outcome fewer = failed("horovod-16", {"launch.ranks[9].env.HOROVOD_LOCAL_SIZE=4"});
+  CHECK(fewer.verdict() == pb::HANG);
+  REQUIRE(fewer.culprits_size() == 1);
+  CHECK(fewer.culprits(0).rank() == 9);
+  const pb::Outcome beyond = failed("horovod-16", {"launch.ranks[9].env.HOROVOD_CROSS_SIZE=1"});
+  CHECK(beyond.verdict() == pb::CRASH);
+  CHECK(says(beyond, "rank < size. 1 vs 1"));
+  const auto right = bringup::bring_up(
+      load("horovod-16", {"launch.env.HOROVOD_LOCAL_SIZE=8", "launch.env.HOROVOD_CROSS_SIZE=2"}));
+  REQUIRE(right);
+  CHECK_FALSE(right->failed);
+}
+
 TEST_CASE("mpirun's control channel fails before any rank starts", "[bringup]") {
   const std::string mpirun = "launch.launcher=mpirun";
   const pb::Outcome none =
