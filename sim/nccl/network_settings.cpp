@@ -58,9 +58,10 @@ NetworkSettings network_settings(const std::map<std::string, std::string>& envir
   out.relaxed_ordering = numbers.read("NCCL_IB_PCI_RELAXED_ORDERING", 0, 2, 2) != 0;
   const bool aws = std::any_of(node.nics().begin(), node.nics().end(),
                                [](const pb::Nic& nic) { return nic.kind() == pb::EFA; });
-  const int64_t threads = numbers.read("NCCL_SOCKET_NTHREADS", 1, 16, aws ? 2 : 1);
+  const int64_t threads = numbers.read("NCCL_SOCKET_NTHREADS", 0, 16, aws ? 2 : 0);
   const int64_t each = numbers.read("NCCL_NSOCKS_PERTHREAD", 1, 64, aws ? 8 : 1);
-  out.sockets = static_cast<int>(std::min<int64_t>(64, threads * each));
+  out.socket_threads = static_cast<int>(threads);
+  out.sockets = static_cast<int>(std::clamp<int64_t>(threads * each, 1, 64));
   return out;
 }
 

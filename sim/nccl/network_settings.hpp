@@ -21,7 +21,9 @@ struct NetworkSettings {
   uint32_t service_level = 0;         // NCCL_IB_SL
   uint32_t traffic_class = 0;         // NCCL_IB_TC
   bool relaxed_ordering = true;       // NCCL_IB_PCI_RELAXED_ORDERING is not 0
-  int sockets = 1;                    // NCCL_SOCKET_NTHREADS x NCCL_NSOCKS_PERTHREAD, at most 64
+  // Threads that serve one connection over TCP (NCCL_SOCKET_NTHREADS); 0: the rank's one network thread serves all of them.
+  int socket_threads = 0;
+  int sockets = 1;  // of one connection: threads x NCCL_NSOCKS_PERTHREAD, at most 64
 
   bool operator==(const NetworkSettings&) const = default;
 };
@@ -30,8 +32,9 @@ struct NetworkSettings {
 constexpr uint32_t kMostQueuePairs = 16;
 
 // Reads them from a rank's environment on `node`, which has defaults of its own for sockets (two
-// threads with eight sockets each where there are EFA adapters). What NCCL would not understand keeps
-// its default and gives a sentence in `notes`.
+// threads with eight sockets each where there are EFA adapters, elsewhere none: NCCL_NSOCKS_PERTHREAD alone then changes
+// nothing). What NCCL would not understand keeps its default and gives a sentence in `notes`. Not known: Google's
+// interfaces, for which NCCL takes four threads.
 [[nodiscard]] NetworkSettings network_settings(
     const std::map<std::string, std::string>& environment, const pb::Node& node,
     std::vector<std::string>& notes);

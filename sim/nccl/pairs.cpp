@@ -91,7 +91,7 @@ Result<FlowLoad> transfer(const PairContext& of, uint32_t from, uint32_t to, Byt
   flow.bytes = wire_bytes(of, static_cast<double>(bytes) / channels, plan.protocol);
   flow.cap = pair_cap(of, gpu_of(of, from), plan);
   if (between && of.placement.inter == InterTransport::kSocket) {
-    flow.cap = std::min(flow.cap, socket_limit(of.placement.members[from]));
+    flow.cap = std::min(flow.cap, socket_limit(of.placement.members[from], channels));
   }
   flow.bytes /= queues.units;
   flow.cap /= queues.units;
@@ -122,6 +122,11 @@ Result<CallTraffic> all_to_all(const PairContext& of, const traces::Call& call) 
   // A pair has its channels; all pairs of a GPU have those of the communicator.
   const double lanes = std::min<double>(plan.channels, layout.channels / (members - 1.0));
   flow.cap = lanes * pair_cap(of, gpu_of(of, 0), plan) * unit;
+  if (between && of.placement.inter == InterTransport::kSocket) {
+    const double peers = std::max(1.0, static_cast<double>(members) - shape.ranks_per_node);
+    flow.cap =
+        std::min(flow.cap, lanes * unit * socket_limit(of.placement.members[0], peers * lanes));
+  }
   add_cap_term(of, flow, plan.protocol, out.terms);
   out.flows.push_back(std::move(flow));
   limit_by_network(of.context, of.placement, out.flows);

@@ -104,6 +104,14 @@ std::map<uint32_t, Posts> posts_of(const Graphs& graphs, Algorithm algorithm, in
   return tally.take();
 }
 
+double connections_of_busiest(const Graphs& graphs, Algorithm algorithm, int channels) {
+  double most = 0;
+  for (const auto& [member, posts] : posts_of(graphs, algorithm, channels, every_post)) {
+    most = std::max({most, posts.sends, posts.receives});
+  }
+  return most;
+}
+
 double messages_of_busiest(const Graphs& graphs, Algorithm algorithm, int channels) {
   double most = 0;
   for (const auto& [member, posts] : posts_of(graphs, algorithm, channels, every_post)) {

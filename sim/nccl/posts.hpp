@@ -46,6 +46,10 @@ using CountedPost = std::function<bool(uint32_t member, uint32_t net, Direction 
 [[nodiscard]] std::map<uint32_t, Posts> posts_of(const Graphs& graphs, Algorithm algorithm,
                                                  int channels, const CountedPost& counted);
 
+// Connections to other nodes that the busiest GPU sends on, or receives on, in a call of that many channels; 0: none known.
+[[nodiscard]] double connections_of_busiest(const Graphs& graphs, Algorithm algorithm,
+                                            int channels);
+
 // Messages between nodes that the busiest GPU sends or receives while each of `channels` channels passes on one; 0: none.
 [[nodiscard]] double messages_of_busiest(const Graphs& graphs, Algorithm algorithm, int channels);
 

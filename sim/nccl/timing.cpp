@@ -249,17 +249,24 @@ BytesPerSec channel_limit(const NcclModel& model, Algorithm algorithm, Protocol 
   const std::size_t scale = scale_of(shape.n_nodes);
   const Constants& c = measured();
   if (protocol == Protocol::kLl) {
-    const double all = c.ll_max[arch][0] * 1e9 / std::max(1, channels);
+    // NCCL's figure is of the channels that it takes by itself; further blocks move more.
+    const int own = static_cast<int>(kCopies) * graph_of(shape, algorithm).n_channels;
+    const double all = c.ll_max[arch][0] * 1e9 / std::max(1, std::min(channels, std::max(1, own)));
     return algorithm == Algorithm::kTree ? all / 2 : all;
   }
   switch (algorithm) {
     case Algorithm::kRing:
       return c.ring_ll128_per_channel[arch][scale] * 1e9;
     case Algorithm::kTree:
-      // NCCL halves it: a tree passes each byte up and down.
+    case Algorithm::kCollnetChain: {
+      // NCCL halves it: a tree passes each byte up and down. What NCCL states for more than two nodes is of GPUs that
+      // gather from two others: no node of three has two children, nor one whose parent is the switch.
+      const bool branches = algorithm == Algorithm::kTree && shape.n_nodes > 3;
+      const std::size_t of = branches ? scale : std::min<std::size_t>(scale, 1);
       return (protocol == Protocol::kLl128 ? c.tree_ll128_per_channel
-                                           : c.tree_per_channel)[arch][scale] *
+                                           : c.tree_per_channel)[arch][of] *
              1e9 / 2 / kCopies;
+    }
     case Algorithm::kNvlsTree: {
       const double bus = c.nvls_tree_per_channel[arch][scale] * 1e9 *
                          std::max(1, graph_of(shape, algorithm).n_channels);
@@ -390,6 +397,9 @@ BytesPerSec connection_limit(const ModelContext& context, const Placement& place
   return least;
 }
 
-BytesPerSec socket_limit(const Member& member) { return kTcpStream * member.network.sockets; }
+BytesPerSec socket_limit(const Member& member, double connections) {
+  if (member.network.socket_threads > 0) return kTcpStream * member.network.sockets;
+  return kTcpStream / std::max(1.0, connections);
+}
 
 }  // namespace rehearse::sim

@@ -109,7 +109,8 @@ void limit_by_network(const ModelContext& context, const Placement& placement,
 // Rate of one connection between nodes by its queue pairs (NCCL_IB_QPS_PER_CONNECTION); 0: no limit known.
 [[nodiscard]] BytesPerSec connection_limit(const ModelContext& context, const Placement& placement);
 
-// Of all sockets of one connection.
-[[nodiscard]] BytesPerSec socket_limit(const Member& member);
+// Of all sockets of one connection. Without threads of their own (NCCL_SOCKET_NTHREADS, by default only on AWS) all
+// `connections` that the rank sends on, or receives on, share its one network thread, which copies for them.
+[[nodiscard]] BytesPerSec socket_limit(const Member& member, double connections);
 
 }  // namespace rehearse::sim

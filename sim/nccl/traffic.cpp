@@ -401,8 +401,9 @@ CommunicatorModel::Impl::Caps CommunicatorModel::Impl::caps(const Call& asked, c
     if (own > 0) out.host = out.host > 0 ? std::min(out.host, own) : own;
   }
   if (apart && placement.inter == InterTransport::kSocket) {
+    const double connections = connections_of_busiest(graphs, choice.algorithm, channels);
     for (const Member& member : placement.members) {
-      const BytesPerSec own = socket_limit(member);
+      const BytesPerSec own = socket_limit(member, connections);
       out.sockets = out.sockets > 0 ? std::min(out.sockets, own) : own;
     }
   }

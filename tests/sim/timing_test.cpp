@@ -181,4 +181,61 @@ TEST_CASE("sockets of one connection bound its rate until the card does", "[sim]
   CHECK(time("1") > time("2"));
 }
 
+TEST_CASE("one thread serves all sockets of a rank that has no threads for them", "[sim][timing]") {
+  const auto time = [](std::vector<RankSetting> settings) {
+    settings.push_back({"NCCL_IB_DISABLE", "1", {}});
+    settings.push_back({"NCCL_ALGO", "Ring", {}});
+    Question question;
+    question.bytes = Bytes{1} << 28;
+    return bed_of("dgx-spark", 2, 0, settings).explained(question).time;
+  };
+  const Nanos plain = time({});
+  CHECK(plain == time({{"NCCL_SOCKET_NTHREADS", "0", {}}}));
+  // NCCL reads the number of sockets of a thread only where there are threads.
+  CHECK(plain == time({{"NCCL_NSOCKS_PERTHREAD", "4", {}}}));
+  CHECK(plain > 2 * time({{"NCCL_SOCKET_NTHREADS", "1", {}}}));
+  // However many channels there are, 2.5 GB/s of one core: a ring of two sends every byte once.
+  CHECK(static_cast<double>(plain) == Approx(0.107e9).epsilon(.02));
+}
+
+TEST_CASE("a tree on three nodes does not branch", "[sim][timing]") {
+  const auto rate = [](uint32_t nodes) {
+    Question question;
+    question.bytes = Bytes{1} << 32;
+    const auto bed = bed_of("dgx-b200", nodes, 0, {{"NCCL_ALGO", "Tree", {}}});
+    return static_cast<double>(question.bytes) / static_cast<double>(bed.explained(question).time);
+  };
+  CHECK(rate(3) == Approx(rate(2)).epsilon(.03));
+  CHECK(rate(4) < .7 * rate(3));
+}
+
+TEST_CASE("a chain to the switch is bound by its channels as a tree is", "[sim][timing]") {
+  pb::Platform platform = catalogue_platform("dgx-b200");
+  platform.mutable_fabric()->set_sharp(true);
+  const auto rate = [&](const char* algorithm) {
+    TestbedOptions options;
+    options.nodes = 4;
+    options.settings = {{"NCCL_COLLNET_ENABLE", "1", {}}, {"NCCL_ALGO", algorithm, {}}};
+    Question question;
+    question.bytes = Bytes{1} << 34;
+    return static_cast<double>(question.bytes) /
+           static_cast<double>(bed_of(platform, options).explained(question).time);
+  };
+  CHECK(rate("CollnetChain") < rate("CollnetDirect"));
+}
+
+TEST_CASE("more channels than NCCL takes by itself move more by LL", "[sim][timing]") {
+  const auto time = [](const char* channels) {
+    Question question;
+    question.bytes = Bytes{1} << 21;
+    return bed_of("dgx1-v100", 1, 0,
+                  {{"NCCL_ALGO", "Ring", {}},
+                   {"NCCL_PROTO", "LL", {}},
+                   {"NCCL_MIN_NCHANNELS", channels, {}}})
+        .explained(question)
+        .time;
+  };
+  CHECK(time("24") < time("12"));
+}
+
 }  // namespace rehearse::timing_test

@@ -164,7 +164,7 @@ const std::vector<Case>& cases() {
        .value = "2",
        .machine = "dgx-a100",
        .bytes = Bytes{1} << 28,
-       .beside = {kSockets}},
+       .beside = {kSockets, {"NCCL_SOCKET_NTHREADS", "1", {}}}},
       {.name = "NCCL_SOCKET_IFNAME", .value = "eth0", .beside = {kSockets}},
       {.name = "NCCL_SOCKET_FAMILY", .value = "AF_INET6", .beside = {kSockets}},
       {.name = "NCCL_NVLS_NCHANNELS",
