@@ -165,4 +165,220 @@ TEST_CASE("a hang is explained by who waits for whom", "[faults][symptoms]") {
   CHECK(reason.find("for rank 5") != reason.npos);
 }
 
+namespace {
+
+pb::Outcome completed() {
+  pb::Outcome out;
+  out.set_verdict(pb::COMPLETED);
+  return out;
+}
+
+std::string all_reasons(const pb::Outcome& outcome) {
+  std::string out;
+  const pb::Symptom symptom = classify(outcome);
+  for (const std::string& reason : symptom.reasons()) out += reason + "\n";
+  return out;
+}
+
+// `late` of `ranks` compute `excess` longer than the others' 100 of a step.
+pb::Outcome with_late(int ranks, int late, int64_t excess, bool on_host = false) {
+  pb::Outcome out = completed();
+  for (int r = 0; r < ranks; ++r) {
+    pb::RankBreakdown& row = *out.add_breakdown();
+    row.set_rank(static_cast<uint32_t>(r));
+    row.set_step(1000);
+    row.set_compute(500);
+    row.set_host(100);
+    if (r < late && on_host) row.set_host(100 + excess);
+    if (r < late && !on_host) row.set_compute(500 + excess);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a rank stands out by more than a tenth of a step, alone among at least three",
+          "[faults][symptoms]") {
+  CHECK(classify(with_late(4, 1, 101)).id() == "D2.2");
+  CHECK(classify(with_late(4, 1, 101, true)).id() == "D2.2");
+  CHECK(classify(with_late(4, 1, 100)).id() == kHealthy);
+  CHECK(classify(with_late(8, 2, 300)).id() == "D2.2");
+  CHECK(classify(with_late(8, 3, 300)).id() == kHealthy);
+  CHECK(classify(with_late(3, 1, 900)).id() == kHealthy);
+  CHECK(classify(with_late(2, 1, 900)).id() == kHealthy);
+  CHECK(all_reasons(with_late(8, 2, 300)) == "rank 0,1 keeps the others waiting\n");
+  // Less work than the others is no reason to wait for.
+  CHECK(classify(with_late(8, 2, -300)).id() == kHealthy);
+}
+
+TEST_CASE("steps are compared where there are two, with how much they differ",
+          "[faults][symptoms]") {
+  pb::Outcome outcome = completed();
+  steps(outcome, 1'060'000, 1'000'000);
+  CHECK(all_reasons(outcome) == "a step takes 1.06 ms instead of 1.00 ms (+6.0 %)\n");
+  steps(outcome, 900'000, 1'000'000);
+  CHECK(all_reasons(outcome) == "a step takes 900 us instead of 1.00 ms (-10.0 %)\n");
+  // Without one of them, ranks are looked at.
+  outcome = with_late(8, 1, 300);
+  steps(outcome, 0, 1'000'000);
+  CHECK(classify(outcome).id() == "D2.2");
+  outcome = with_late(8, 1, 300);
+  steps(outcome, 1'000'000, 0);
+  CHECK(classify(outcome).id() == "D2.2");
+  // With both they are not.
+  steps(outcome, 1'000'000, 1'000'000);
+  CHECK(classify(outcome).id() == kHealthy);
+}
+
+TEST_CASE("a hang names how many wait, for whom or over what", "[faults][symptoms]") {
+  pb::Outcome outcome;
+  outcome.set_verdict(pb::HANG);
+  CHECK(all_reasons(outcome) == "no rank makes progress\n");
+  for (const uint32_t rank : {3U, 3U, 4U}) {
+    pb::Wait& wait = *outcome.add_waits();
+    wait.set_rank(rank);
+    wait.set_operation("connect");
+  }
+  CHECK(all_reasons(outcome) == "2 ranks wait; rank 3 in connect and nobody comes\n");
+  outcome.mutable_waits(0)->set_communicator("world");
+  CHECK(
+      all_reasons(outcome) ==
+      "2 ranks wait; rank 3 in connect (communicator world, sequence 0) whose members disagree\n");
+  outcome.add_culprits()->set_kind("rank");
+  CHECK(all_reasons(outcome).find("disagree") != std::string::npos);
+  outcome.add_culprits()->set_kind("link");
+  CHECK(all_reasons(outcome).find("over a link that is down") != std::string::npos);
+  outcome.mutable_waits(0)->add_for_ranks(5);
+  outcome.mutable_waits(0)->add_for_ranks(6);
+  CHECK(all_reasons(outcome).find("for rank 5,6") != std::string::npos);
+  outcome.mutable_first_failure()->set_phase(pb::TRAINING);
+  CHECK(all_reasons(outcome).find("it happened in training") != std::string::npos);
+  // A phase of a later version has no word.
+  outcome.mutable_first_failure()->set_phase(static_cast<pb::Phase>(7));
+  CHECK(all_reasons(outcome).ends_with("it happened in \n"));
+}
+
+TEST_CASE("a crash is explained by who failed first, in what and when", "[faults][symptoms]") {
+  pb::Outcome outcome;
+  outcome.set_verdict(pb::CRASH);
+  CHECK(all_reasons(outcome).empty());
+  outcome.mutable_first_failure()->set_rank(3);
+  CHECK(all_reasons(outcome) == "rank 3 failed first\n");
+  outcome.mutable_first_failure()->set_operation("all-reduce");
+  outcome.mutable_first_failure()->set_phase(pb::CHECKPOINTING);
+  CHECK(all_reasons(outcome) == "rank 3 failed first in all-reduce during checkpointing\n");
+  outcome.add_error_text()->set_text("nothing that is known");
+  outcome.add_error_text()->set_text("torch.cuda.OutOfMemoryError: cuda OUT OF memory");
+  outcome.mutable_error_text(1)->set_rank(6);
+  CHECK(classify(outcome).id() == "D1.5");
+  CHECK(all_reasons(outcome).ends_with("rank 6 says 'CUDA out of memory'\n"));
+  finding(outcome, "memory-grows");
+  CHECK(classify(outcome).id() == "D1.9");
+  // Growth that did not end in a lack of memory explains nothing.
+  outcome.mutable_error_text()->DeleteSubrange(1, 1);
+  CHECK(classify(outcome).id() == "D1.6");
+}
+
+TEST_CASE("memory is out when more is needed than there is, where that is known",
+          "[faults][symptoms]") {
+  const auto with = [](int64_t peak, int64_t capacity) {
+    pb::Outcome out;
+    fails(out, pb::CRASH, pb::TRAINING);
+    out.mutable_memory()->add_ranks();  // one of which nothing is known
+    pb::RankMemory& rank = *out.mutable_memory()->add_ranks();
+    rank.set_rank(2);
+    rank.set_peak(peak);
+    rank.set_capacity(capacity);
+    return out;
+  };
+  CHECK(classify(with(1025, 1024)).id() == "D1.5");
+  CHECK(all_reasons(with(2048, 1024)).ends_with("rank 2 needs 2.00 KiB of 1.00 KiB\n"));
+  CHECK(classify(with(1024, 1024)).id() == "D1.12");
+  CHECK(classify(with(1024, 0)).id() == "D1.12");
+  CHECK(classify(with(1, -1)).id() == "D1.12");
+  CHECK(classify(with(2, 1)).id() == "D1.5");
+}
+
+TEST_CASE("the same words mean something else in another phase", "[faults][symptoms]") {
+  const std::pair<pb::Phase, const char*> phases[] = {
+      {pb::STARTING, "B1"},           {pb::RENDEZVOUS, "B1"}, {pb::BOOTSTRAP, "B1"},
+      {pb::PREPARATION, "C2"},        {pb::TRAINING, "D1.9"}, {pb::CHECKPOINTING, "D1.9"},
+      {pb::PHASE_UNSPECIFIED, "D1.9"}};
+  for (const auto& [phase, expected] : phases) {
+    pb::Outcome outcome;
+    fails(outcome, pb::CRASH, phase, "OSError: [Errno 12] Cannot allocate memory");
+    INFO(pb::Phase_Name(phase));
+    CHECK(classify(outcome).id() == expected);
+  }
+  // Without words the phase alone speaks, and whether it was in a call.
+  const std::tuple<pb::Phase, const char*, const char*> silent[] = {
+      {pb::STARTING, "", "A1"},        {pb::STARTING, "world", "A1"},
+      {pb::RENDEZVOUS, "", "B1"},      {pb::BOOTSTRAP, "world", "B1"},
+      {pb::PREPARATION, "", "C1"},     {pb::PREPARATION, "world", "C3"},
+      {pb::CHECKPOINTING, "", "D1.6"}, {pb::TRAINING, "", "D1.12"},
+      {pb::TRAINING, "world", "D1.1"}};
+  for (const auto& [phase, communicator, expected] : silent) {
+    pb::Outcome outcome;
+    fails(outcome, pb::CRASH, phase, "", communicator);
+    INFO(pb::Phase_Name(phase) << " " << communicator);
+    CHECK(classify(outcome).id() == expected);
+  }
+}
+
+TEST_CASE("transports are ordered inside a node and between nodes", "[faults][symptoms]") {
+  const auto is = [](const char* words, bool between_nodes, int rank) {
+    const TransportClass found = transport_class(words);
+    INFO(words);
+    CHECK(found.between_nodes == between_nodes);
+    CHECK(found.rank == rank);
+  };
+  is("NET/Socket", true, 0);
+  is("NET/IB", true, 1);
+  is("NET/IB/GDRDMA", true, 2);
+  is("NET/AWS Libfabric/GDRDMA", true, 2);
+  is("SHM", false, 0);
+  is("P2P/PHB", false, 1);
+  is("P2P/NVL", false, 2);
+  is("NVLS", false, 2);
+  CHECK(transport_class("carrier pigeons").rank < 0);
+  const auto verdict = [](const char* used, const char* offered) {
+    pb::Outcome out = completed();
+    transport(out, used, offered);
+    return classify(out).id();
+  };
+  CHECK(verdict("P2P/PHB", "P2P/NVL") == "B3");
+  CHECK(verdict("SHM", "P2P/PHB") == "B3");
+  CHECK(verdict("NET/Socket", "NET/IB") == "B3");
+  CHECK(verdict("NET/IB", "SHM") == "B3");
+  CHECK(verdict("P2P/NVL", "SHM") == kHealthy);
+  CHECK(verdict("P2P/NVL", "NET/IB/GDRDMA") == kHealthy);
+  CHECK(verdict("NET/IB/GDRDMA", "NET/IB") == kHealthy);
+  CHECK(verdict("NET/IB", "unknown") == kHealthy);
+  // Of several, each that is slower is named.
+  pb::Outcome out = completed();
+  transport(out, "P2P/NVL", "P2P/NVL");
+  transport(out, "SHM", "P2P/NVL");
+  out.mutable_communicators(1)->set_id("second");
+  CHECK(all_reasons(out) == "communicator second uses SHM where the platform offers P2P/NVL\n");
+}
+
+TEST_CASE("a rule that names a category decides for runs that are refused or wrong",
+          "[faults][symptoms]") {
+  for (const pb::Verdict verdict : {pb::REJECTED, pb::WRONG_SEMANTICS}) {
+    pb::Outcome outcome;
+    outcome.set_verdict(verdict);
+    finding(outcome, "says-nothing");
+    finding(outcome, "a-rule");
+    outcome.mutable_findings(1)->set_category("B2");
+    outcome.mutable_findings(1)->set_first("rank 3");
+    CHECK(classify(outcome).id() == "B2");
+    CHECK(all_reasons(outcome) == "a-rule: rank 3\n");
+  }
+  // Of a run that went as it was told it does not.
+  pb::Outcome outcome = completed();
+  finding(outcome, "a-rule");
+  outcome.mutable_findings(0)->set_category("B2");
+  CHECK(classify(outcome).id() == kHealthy);
+}
+
 }  // namespace rehearse::classifier_test
