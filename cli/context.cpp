@@ -12,6 +12,7 @@
 
 #include "base/units.hpp"
 #include "cli/table.hpp"
+#include "traces/inspect/text_table.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -96,8 +97,9 @@ void Context::show(const Findings& findings) {
     const std::string line =
         fmt::format("{}: {} ({}), first at {}{}{}", name_of(row.severity), row.id,
                     format_count(row.count), row.first, row.advice.empty() ? "" : ": ", row.advice);
+    // Other people's names have no colours of ours.
     fmt::print(stderr, "{}\n",
-               without_controls(fit(line, Terminal::of(2, Colour::kNever).width())));
+               traces::printable(fit(line, Terminal::of(2, Colour::kNever).width())));
   }
 }
 

@@ -438,6 +438,12 @@ class Run(unittest.TestCase):
         self.assertEqual(rehearse("run", "ddp-16", "--fault", "F999").returncode, 2)
         self.assertEqual(rehearse("run").returncode, 2)
 
+    def test_a_name_in_a_scenario_has_no_colours_in_findings(self):
+        done = rehearse("run", self.scenario('trace: ddp-16\nname: "\\x1b[31mred\\x1b[0m"\n'))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("platform-assumed", done.stderr)
+        self.assertNotIn("\x1b", done.stderr)
+
     def test_nothing_but_the_document_is_on_stdout_and_stderr_is_silent_in_a_pipe(self):
         done = rehearse("run", "ddp-16", "--json")
         json.loads(done.stdout)
