@@ -184,6 +184,8 @@ TEST_CASE("among equal times the first algorithm and protocol win", "[nccl][choi
   CHECK(choice->protocol == Protocol::kLl128);
   CHECK(choice->max_channels == 16);
   CHECK(choose_tuned(model, call, costs, 3)->max_channels == 3);
+  CHECK(choose_tuned(model, call, costs, 1)->max_channels == 1);
+  CHECK(choose_tuned(model, call, costs, 0)->max_channels == 16);
 }
 
 TEST_CASE("a table with nothing in it is an error that names the settings", "[nccl][choice]") {

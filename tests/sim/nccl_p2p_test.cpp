@@ -114,6 +114,12 @@ TEST_CASE("large transfers spread over channels until parts are small enough", "
   CHECK(large.channels == 2);
   CHECK(large.part_bytes == 1 << 23);
   CHECK(large.steps_per_part == 64);
+  // Channels are shared by the peers: with few of them a transfer begins on as many as it may, in a crowd on one.
+  CHECK(layout_of(cluster(2, 8)).channels == 32);
+  CHECK(transfer_of(cluster(2, 8), 131072, kNetwork).channels == 2);
+  CHECK(layout_of(cluster(6, 8)).channels_per_peer == 2);
+  CHECK(transfer_of(cluster(6, 8), 131072, kNetwork).channels == 1);
+  CHECK(transfer_of(cluster(6, 8), 131073, kNetwork).channels == 2);
   const P2pTransfer node = transfer_of(nvlink_node(2), std::int64_t{1} << 30, kInside);
   CHECK(node.channels == 32);
   const P2pTransfer odd = transfer_of(nodes, 200001, kNetwork);
