@@ -97,6 +97,14 @@ class Recordings(unittest.TestCase):
         profile.write_text(text.replace("conv_fprop", "conv_fprop" + "_of_a_template" * 100))
         self.assertLess(max(map(len, rehearse("compare", str(profile)).stdout.splitlines())), 200)
 
+    def test_an_outcome_is_no_recording(self):
+        outcome = Path(self.place.name) / "outcome.json"
+        self.assertEqual(rehearse("run", str(self.trace), "--json", "-o", str(outcome)).returncode, 0)
+        done = rehearse("inspect", str(outcome))
+        self.assertEqual(done.returncode, 65)
+        self.assertIn("a document of rehearse (rehearse.outcome/1)", done.stderr)
+        self.assertEqual(rehearse("at", "last-progress", str(outcome)).returncode, 0)
+
     def test_logs_alone_are_no_job_to_run_and_the_refusal_says_who_reads_them(self):
         done = rehearse("run", "tests/corpus/nccl_log/h100-2gpu.log")
         self.assertEqual(done.returncode, 65, done.stderr)

@@ -137,7 +137,8 @@ TEST_CASE("faults of the start of a job fail as in the threads and their fixes r
        "Connect to 172.17.0.1", "horovod/horovod/issues/310"},
       {"F07:interface=eth9", "ddp-16", {}, pb::CRASH, "B1", 8, 0, 0,
        "NCCL WARN Bootstrap : no socket interface found", "pytorch/pytorch/issues/29482"},
-      {"F07:interface=eth1", "two-nets", {}, pb::COMPLETED, "D2.2", kAnyRank, kAnyTime, 8,
+      // A tenth of the bandwidth; of the fast interface the hosts' copying threads leave a little.
+      {"F07:interface=eth1", "two-nets", {}, pb::COMPLETED, "D2.2", kAnyRank, kAnyTime, 7.5,
        "", "horovod/horovod/issues/310"},
       {"F08", "ddp-16", {}, pb::CRASH, "B1", 8, 0, 0,
        "Connect to fe80::1", "NVIDIA/nccl/issues/769"},

@@ -78,6 +78,16 @@ constexpr std::array<Magic, 13> kMagics = {
      {"\x80\x02"sv, "a Python pickle"},
      {"\x80\x04"sv, "a Python pickle"}}};
 
+// The schema of a document that rehearse itself wrote (`--json`): "rehearse.outcome/1"; "" for anything else.
+std::string_view own_schema(std::string_view head) {
+  constexpr std::string_view key = "\"schema\"";
+  const size_t at = head.substr(0, 256).find(key);
+  if (!head.starts_with('{') || at == head.npos) return {};
+  const size_t value = head.find_first_not_of(" \t\r\n:", at + key.size());
+  if (value == head.npos || !head.substr(value).starts_with("\"rehearse.")) return {};
+  return head.substr(value + 1, head.find('"', value + 1) - value - 1);
+}
+
 // The first keys of a JSON object, as far as they can be seen without parsing.
 std::string first_keys(std::string_view head) {
   std::string keys;
@@ -112,6 +122,7 @@ bool is_text(std::string_view head) {
 std::span<const Format> formats() { return kFormats; }
 
 const Format* format_of(std::string_view head) {
+  if (!own_schema(head).empty()) return nullptr;
   const auto hit = std::find_if(kFormats.begin(), kFormats.end(),
                                 [&](const Format& f) { return f.sniff(head); });
   return hit == kFormats.end() ? nullptr : &*hit;
@@ -119,6 +130,9 @@ const Format* format_of(std::string_view head) {
 
 std::string describe(std::string_view head) {
   if (head.empty()) return "an empty file";
+  if (const auto schema = own_schema(head); !schema.empty()) {
+    return fmt::format("a document of rehearse ({})", schema);
+  }
   for (const Magic& m : kMagics) {
     if (head.starts_with(m.bytes)) return m.what;
   }
