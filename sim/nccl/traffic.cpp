@@ -15,6 +15,7 @@
 #include "sim/nccl/pairs.hpp"
 #include "sim/nccl/pipeline_fill.hpp"
 #include "sim/nccl/posts.hpp"
+#include "sim/nccl/threads.hpp"
 #include "sim/nccl/timing.hpp"
 #include "sim/nccl/trace_call.hpp"
 #include "sim/nccl/variables.hpp"
@@ -28,6 +29,15 @@ constexpr int64_t kLongCall = int64_t{1} << 40;  // bytes of one channel
 
 // CollNet: what comes back from the switches has queue pairs and caps of its own.
 constexpr uint32_t kBackFromSwitches = UINT32_MAX;
+
+// What the threads of a block move: each has four loads of 16 bytes in flight, twice unrolled, over a way of about a
+// microsecond (a prior; 512 threads: 65 GB/s, 256: 33, which no channel of theirs reaches). Words of LL carry their flags
+// and are not waited for like that.
+BytesPerSec thread_limit(const NcclModel& model, const Choice& choice) {
+  constexpr double kInFlight = 128, kSeconds = 1e-6;
+  if (choice.protocol == Protocol::kLl) return 0;
+  return max_threads(model, choice.algorithm, choice.protocol) * kInFlight / kSeconds;
+}
 
 // Slices of heads, all channels of one together: NCCL's plugin takes them to switches that reduce.
 bool has_slices_reduced(Algorithm algorithm) {
@@ -391,6 +401,9 @@ CommunicatorModel::Impl::Caps CommunicatorModel::Impl::caps(const Call& asked, c
   }
   out.channel = channel_limit(model, choice.algorithm, choice.protocol, channels) *
                 wire_factor(choice.protocol) * parameters.channel;
+  if (const BytesPerSec own = thread_limit(model, choice); own > 0) {
+    out.channel = out.channel > 0 ? std::min(out.channel, own) : own;
+  }
   out.host =
       host_memory_link(context, placement, graphs) * parameters.host_share / std::max(1, channels);
   const bool staged = placement.inter == InterTransport::kRdma ||

@@ -27,7 +27,7 @@ constexpr Variable kVariables[] = {
     {"NCCL_MAX_NRINGS", Acts::kDecision, "older name of NCCL_MAX_NCHANNELS"},
     {"NCCL_MIN_CTAS", Acts::kDecision, "least channels"},
     {"NCCL_MAX_CTAS", Acts::kDecision, "most channels"},
-    {"NCCL_NTHREADS", Acts::kDecision, "threads of a block; small calls give up channels later"},
+    {"NCCL_NTHREADS", Acts::kDecision, "threads of a block: what a channel carries; small calls give up channels later"},
     {"NCCL_LL128_NTHREADS", Acts::kDecision, "threads of a block in LL128"},
     {"NCCL_THREAD_THRESHOLDS", Acts::kDecision,
      "bytes per thread below which channels are given up", false, Form::kText},

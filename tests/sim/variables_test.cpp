@@ -293,6 +293,29 @@ TEST_CASE("every variable that acts on a collective changes something", "[sim][v
   }
 }
 
+TEST_CASE("few threads of a block carry less, many no more", "[sim][variables]") {
+  const auto time_with = [](const char* threads) {
+    TestbedOptions options;
+    options.nodes = 1;
+    options.settings = {{"NCCL_ALGO", "Ring", {}}, {"NCCL_PROTO", "Simple", {}}};
+    if (threads != nullptr) options.settings.push_back({"NCCL_NTHREADS", threads, {}});
+    auto made = Testbed::make(machine_of("dgx-a100"), options, "test");
+    REQUIRE(made);
+    const auto world = (*made)->world();
+    REQUIRE(world);
+    Question question;
+    question.collective = "all_reduce";
+    question.bytes = Bytes{1} << 30;
+    const auto e = explain((*made)->context(), *world, question);
+    REQUIRE(e);
+    return e->time;
+  };
+  const auto usual = time_with(nullptr);
+  CHECK(time_with("512") == usual);
+  CHECK(time_with("256") == usual);
+  CHECK(time_with("64") > usual + usual / 10);
+}
+
 TEST_CASE("settings of verbs change nothing where a plugin of another network is used",
           "[sim][variables]") {
   for (const auto& [name, value] :
