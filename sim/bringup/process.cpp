@@ -61,10 +61,19 @@ std::vector<uint32_t> visible_devices(const Process& process, uint32_t gpus) {
   return out;
 }
 
-void choose_device(const pb::RankLaunch& entry, uint32_t gpus,
+// Scripts that are told no local rank count it from the ranks of a node, where they are told those.
+std::optional<uint32_t> counted_local(const Process& process, pb::Launcher launcher) {
+  const auto size = whole(process.variable("LOCAL_WORLD_SIZE"));
+  if (launcher == pb::TORCHRUN || !size || *size == 0) return std::nullopt;
+  return process.rank % *size;
+}
+
+void choose_device(const pb::RankLaunch& entry, uint32_t gpus, pb::Launcher launcher,
                    const std::vector<IdentityNames>& names, Process& out) {
   out.visible = visible_devices(out, gpus);
-  const auto told = first_set(out, names, &IdentityNames::local);
+  auto told = first_set(out, names, &IdentityNames::local);
+  const bool pytorch = !names.empty() && std::string_view(names.front().local) == "LOCAL_RANK";
+  if (!told && pytorch) told = counted_local(out, launcher);
   const bool masked = out.env.count("CUDA_VISIBLE_DEVICES") > 0;
   if (!told && !masked) {
     out.ordinal = entry.gpu();
@@ -109,7 +118,7 @@ std::vector<Process> processes_of(const pb::Scenario& document) {
     if (process.master.empty()) process.master = launch.master_addr();
     process.port = whole(process.variable("MASTER_PORT")).value_or(launch.master_port());
     const auto gpus = document.platform().nodes(static_cast<int>(entry.node())).gpus_size();
-    choose_device(entry, static_cast<uint32_t>(gpus), names, process);
+    choose_device(entry, static_cast<uint32_t>(gpus), launcher, names, process);
     out.push_back(std::move(process));
   }
   return out;

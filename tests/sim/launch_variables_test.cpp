@@ -102,6 +102,7 @@ const std::vector<Case>& cases() {
       {"RANK", "3", tests::kJob16, {}, 9},
       {"WORLD_SIZE", "17"},
       {"LOCAL_RANK", "9", tests::kJob16, {}, 9},
+      {"LOCAL_WORLD_SIZE", "4", tests::kJob16, {kByHand}},
       {"MASTER_ADDR", "nosuchhost", tests::kJob16, {}, 8},
       {"MASTER_PORT", "1234", tests::kJob16, {}, 8},
       {"CUDA_VISIBLE_DEVICES", "0", tests::kJob16, {}, 9},
@@ -163,7 +164,6 @@ const std::vector<Case>& cases() {
 // why they do not.
 const std::map<std::string, const char*>& elsewhere() {
   static const std::map<std::string, const char*> all = {
-      {"LOCAL_WORLD_SIZE", "`check`: compared with the ranks and GPUs of the node"},
       {"GROUP_RANK", "`check`: the node's number"},
       {"ROLE_RANK", "nothing reads it"},
       {"ROLE_WORLD_SIZE", "nothing reads it"},
