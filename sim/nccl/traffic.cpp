@@ -30,13 +30,13 @@ constexpr int64_t kLongCall = int64_t{1} << 40;  // bytes of one channel
 // CollNet: what comes back from the switches has queue pairs and caps of its own.
 constexpr uint32_t kBackFromSwitches = UINT32_MAX;
 
-// What the threads of a block move: each has four loads of 16 bytes in flight, twice unrolled, over a way of about a
-// microsecond (a prior; 512 threads: 65 GB/s, 256: 33, which no channel of theirs reaches). Words of LL carry their flags
-// and are not waited for like that.
-BytesPerSec thread_limit(const NcclModel& model, const Choice& choice) {
-  constexpr double kInFlight = 128, kSeconds = 1e-6;
-  if (choice.protocol == Protocol::kLl) return 0;
-  return max_threads(model, choice.algorithm, choice.protocol) * kInFlight / kSeconds;
+// Share of a channel's limit that the threads of a block reach: 256 fill it, which NCCL itself is content with where links
+// are slow; fewer have fewer loads in flight (a prior). Words of LL carry their flags and are not waited for like that.
+double thread_share(const NcclModel& model, const Choice& choice) {
+  constexpr double kEnough = 256;
+  const int threads = max_threads(model, choice.algorithm, choice.protocol);
+  if (choice.protocol == Protocol::kLl || threads == 0) return 1;
+  return std::min(1.0, threads / kEnough);
 }
 
 // Slices of heads, all channels of one together: NCCL's plugin takes them to switches that reduce.
@@ -400,10 +400,7 @@ CommunicatorModel::Impl::Caps CommunicatorModel::Impl::caps(const Call& asked, c
     return out;
   }
   out.channel = channel_limit(model, choice.algorithm, choice.protocol, channels) *
-                wire_factor(choice.protocol) * parameters.channel;
-  if (const BytesPerSec own = thread_limit(model, choice); own > 0) {
-    out.channel = out.channel > 0 ? std::min(out.channel, own) : own;
-  }
+                wire_factor(choice.protocol) * parameters.channel * thread_share(model, choice);
   out.host =
       host_memory_link(context, placement, graphs) * parameters.host_share / std::max(1, channels);
   const bool staged = placement.inter == InterTransport::kRdma ||
