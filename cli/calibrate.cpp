@@ -276,6 +276,10 @@ Result<int> run_calibrate(Context& context) {
          validation::read_measured(
              files, context.has("collective") ? context.get<std::string>("collective") : "",
              context.reporter()));
+  Calibrated done;
+  RH_TRY(done.machine,
+         validation::read_machine(evidence.recorded, *options.platform, options.platform_id));
+  options.set = validation::recorded_figures(done.machine);
   RH_TRY(auto machines, validation::TestMachines::create(options));
   std::vector<Observation> observations;
   for (const auto& hardware : validation::observe(evidence.rows, machines, evidence.findings)) {
@@ -288,9 +292,6 @@ Result<int> run_calibrate(Context& context) {
                 options.platform_id,
                 "-v says why for each; --nodes and --gpus fill in what is not said");
   }
-  Calibrated done;
-  RH_TRY(done.machine,
-         validation::read_machine(evidence.recorded, *options.platform, options.platform_id));
   done.costs = std::move(evidence.costs);
   done.interference = std::move(evidence.interference);
   done.fit = validation::fit(observations);

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "base/document.hpp"
+#include "platforms/model/catalogue.hpp"
+
 namespace rehearse::validation {
 namespace {
 
@@ -89,8 +92,18 @@ Result<TestMachines::Machine> TestMachines::build(const HardwareChoice& choice,
   for (const auto& [name, value] : options_.env) options.settings.push_back({name, value, {}});
   if (!row.algorithm.empty()) options.settings.push_back({"NCCL_ALGO", row.algorithm, {}});
   if (!row.protocol.empty()) options.settings.push_back({"NCCL_PROTO", row.protocol, {}});
+  pb::Platform platform = choice.platform;
+  if (!options_.set.empty()) {
+    platform.set_scale(nodes);
+    if (auto done = platforms::expand(platform, choice.id); !done) {
+      return tl::unexpected(done.error());
+    }
+    for (const auto& [path, value] : options_.set) {
+      if (auto done = set_path(platform, path, value); !done) return tl::unexpected(done.error());
+    }
+  }
   Machine machine;
-  RH_TRY(machine.testbed, sim::Testbed::make(choice.platform, options, choice.id));
+  RH_TRY(machine.testbed, sim::Testbed::make(platform, options, choice.id));
   RH_TRY(sim::CommunicatorModel world, machine.testbed->world());
   machine.world.emplace(std::move(world));
   return machine;

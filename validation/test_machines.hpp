@@ -23,6 +23,8 @@ struct TestMachineOptions {
   uint32_t nodes = 0;          // of rows that state none
   uint32_t gpus = 0;           // of rows that state none
   std::map<std::string, std::string> env{};  // NCCL_* variables of all ranks
+  // What the machines differ in from their platform: paths of the expanded platform and values.
+  std::map<std::string, std::string> set{};
 };
 
 // A row's call on its machine. Refers to the TestMachines it came from.

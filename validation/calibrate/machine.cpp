@@ -266,6 +266,16 @@ Result<MachineReading> read_machine(const std::vector<RecordedCosts>& recorded,
   return out;
 }
 
+std::map<std::string, std::string> recorded_figures(const MachineReading& reading) {
+  constexpr std::string_view kOfPlatform = "platform.";
+  std::map<std::string, std::string> out;
+  for (const MachineFigure& figure : reading.figures) {
+    if (figure.told != Told::kRecorded || !figure.path.starts_with(kOfPlatform)) continue;
+    out[figure.path.substr(kOfPlatform.size())] = figure.value;
+  }
+  return out;
+}
+
 void add_machine(const MachineReading& reading, pb::Patch& overlay) {
   for (const MachineFigure& figure : reading.figures) {
     if (figure.told == Told::kRecorded) (*overlay.mutable_set())[figure.path] = figure.value;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,10 @@ struct MachineReading {
 [[nodiscard]] Result<MachineReading> read_machine(const std::vector<RecordedCosts>& recorded,
                                                   const pb::Platform& platform,
                                                   const std::string& where);
+
+// What was recorded otherwise than the platform describes it, by path of the expanded platform: times of the same machine are
+// fitted on it. NCCL's version is not among them.
+[[nodiscard]] std::map<std::string, std::string> recorded_figures(const MachineReading& reading);
 
 // Adds what was recorded to an overlay: assignments, and where they come from.
 void add_machine(const MachineReading& reading, pb::Patch& overlay);

@@ -14,7 +14,7 @@ using Words = std::vector<std::string>;
 
 // Plays NCCL for one plugin version: VERSION THREADS COLLECTIVES.
 [[nodiscard]] int play_nccl(const Words& words);
-// Plays NCCL for one version of the tuner plugin: VERSION CALLS.
+// Plays NCCL for one version of the tuner plugin: VERSION CALLS, or VERSION 0 FILE with the costs of a file.
 [[nodiscard]] int play_tuner(const Words& words);
 // A job of some steps with kernels and collectives through a stand-in CUPTI: STEPS.
 [[nodiscard]] int play_job(const Words& words);
