@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 #include "base/install.hpp"
 #include "base/text.hpp"
@@ -71,6 +72,13 @@ std::vector<Check> collectives(const fs::path& data, Reporter&) {
         "them, validation/figures/nccl_tests_hardware.yaml keeps which machine it is)",
         n, why));
   }
+  for (const Findings* left : {&tables->findings, &std::as_const(findings)}) {
+    for (const Finding& one : left->rows()) {
+      if (one.severity == Severity::kInfo) continue;
+      out.front().assumptions.push_back(
+          fmt::format("{} ({}), first at {}: {}", one.id, one.count, one.first, one.advice));
+    }
+  }
   for (const ObservedHardware& hardware : observed) {
     for (const std::string& assumed : hardware.assumptions) {
       out.front().assumptions.push_back(fmt::format("{}: {}", hardware.hardware, assumed));
@@ -86,7 +94,8 @@ constexpr std::array<Part, 8> kParts = {{
      collectives},
     {"replay", "recorded jobs replayed as recorded", "kineto", replay_checks},
     {"stragglers", "recorded jobs with stragglers", "straggler", straggler_checks},
-    {"pairs", "published fault and fix pairs", "faults/fault_fix_pairs.json", fault_pair_checks},
+    // The pairs of the data folder, and those that came with the project.
+    {"pairs", "published fault and fix pairs", "", fault_pair_checks},
     {"steps", "step times of stated layouts", "measured/llm_foundry_mpt.csv", step_checks},
     {"buckets", "sizes of DDP's gradient buckets", "kineto", bucket_checks},
     {"schedules", "pipelines and timers", "", schedule_checks},

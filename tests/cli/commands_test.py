@@ -12,7 +12,8 @@ import unittest
 from pathlib import Path
 
 PROGRAM, PROJECT = (str(Path(sys.argv.pop(1)).resolve()) for _ in range(2))
-LISTS = ["tests/golden/pairs/pairs.json", "validation/figures/held_out/fault_fix_pairs.json"]
+LISTS = ["tests/golden/pairs/pairs.json", "validation/figures/held_out/fault_fix_pairs.json",
+         "validation/figures/held_out_second/fault_fix_pairs.json"]
 
 
 def rehearse(words):

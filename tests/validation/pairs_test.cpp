@@ -41,6 +41,12 @@ std::string refusal(const PublishedPair& pair) {
   return model.error().what;
 }
 
+std::string notes_of(const Check& check) {
+  std::string out;
+  for (const std::string& note : check.assumptions) out += note + "\n";
+  return out;
+}
+
 }  // namespace
 
 TEST_CASE("a pair that says enough is read from its words", "[validation][pairs]") {
@@ -193,11 +199,6 @@ TEST_CASE("what is read from words is judged only where nothing is written down"
     {"id": "X1", "fault_class": "no_GDRDMA", "cause": "GDR off", "fix": "enable GDR", "metric": "busbw GB/s all_reduce 1GB",
      "before": 90, "after": 160, "hardware": "2 nodes x 8 A100 SXM4, 8x HDR200"},
     {"id": "X2", "metric": "busbw GB/s", "before": 24, "after": 48}])";
-  const auto notes_of = [](const Check& check) {
-    std::string out;
-    for (const std::string& note : check.assumptions) out += note + "\n";
-    return out;
-  };
   CHECK(pair_check(file).rows.size() == 1);
   std::ofstream(scratch.path / "fault_pairs.yaml") << R"(pairs:
   - id: X2
@@ -217,13 +218,68 @@ TEST_CASE("what is read from words is judged only where nothing is written down"
 
 TEST_CASE("pairs that were frozen before they were computed are all predicted",
           "[validation][pairs]") {
-  const auto file = shipped("validation/figures/held_out/fault_fix_pairs.json");
-  REQUIRE(file);
-  const Check check = pair_check(*file);
-  CHECK(check.rows.size() == 26);
-  for (const std::string& note : check.assumptions) {
-    CHECK_THAT(note, !Catch::Contains("cannot be predicted"));
+  for (const auto& [set, pairs] : {std::pair{"held_out", 26}, {"held_out_second", 22}}) {
+    const auto file = shipped(std::string("validation/figures/") + set + "/fault_fix_pairs.json");
+    REQUIRE(file);
+    const Check check = pair_check(*file);
+    CHECK(check.rows.size() == static_cast<size_t>(pairs));
+    for (const std::string& note : check.assumptions) {
+      CHECK_THAT(note, !Catch::Contains("cannot be predicted"));
+    }
   }
+}
+
+TEST_CASE("a frozen set is told with what it gave at first sight, without a data folder too",
+          "[validation][pairs]") {
+  SilentReporter silent;
+  const std::vector<Check> checks = fault_pair_checks({}, silent);
+  REQUIRE(checks.size() == 1);
+  CHECK(checks[0].skipped);
+  CHECK_THAT(checks[0].why, Catch::Contains("--data"));
+  CHECK_THAT(notes_of(checks[0]),
+             Catch::Contains("of 26 further pairs") && Catch::Contains("16 were within") &&
+                 Catch::Contains("of 22 further pairs") && Catch::Contains("15 were within"));
+}
+
+TEST_CASE("a report of no effect has a right direction too", "[validation][pairs]") {
+  const tests::TemporaryFolder scratch;
+  const auto file = scratch.path / "pairs.json";
+  // NCCL takes rings for it with and without NVLink SHARP.
+  const auto judged = [&](const char* after) {
+    std::ofstream(file)
+        << R"([{"id": "N1", "cause": "NCCL_NVLS_ENABLE=0", "fix": "NCCL_NVLS_ENABLE=1",
+      "metric": "busbw GB/s @200MB reduce_scatter", "before": 100, "after": )"
+        << after << R"(, "hardware": "1 node x 8 H100 SXM", "nccl": "2.28.9"}])";
+    return notes_of(pair_check(file));
+  };
+  CHECK_THAT(judged("101"), Catch::Contains("right in 1 of 1"));
+  CHECK_THAT(judged("100"), Catch::Contains("right in 1 of 1"));
+  CHECK_THAT(judged("130"), Catch::Contains("right in 0 of 1"));
+}
+
+TEST_CASE("numbers of channels, bytes and switches that reduce are read", "[validation][pairs]") {
+  PublishedPair few = pair();
+  few.hardware = "1 node x 8 V100";
+  few.fault_class = "few channels";
+  few.cause = "default, 12 channels";
+  few.fix = "NCCL_PROTO=LL with 24 channels";
+  few.metric = "time us @1638400 B all_reduce";
+  const pb::PairModel model = read(few);
+  CHECK(model.bytes() == 1638400);
+  CHECK(model.before().env().at("NCCL_MAX_NCHANNELS") == "12");
+  CHECK(model.after().env().at("NCCL_MIN_NCHANNELS") == "24");
+  CHECK(model.after().env().at("NCCL_PROTO") == "LL");
+
+  PublishedPair chain = pair();
+  chain.hardware = "2 x Azure ND96isr H100 v5";
+  chain.fault_class = "collnet_chain";
+  chain.cause = "NCCL_ALGO=CollnetChain";
+  chain.fix = "NCCL_ALGO=CollnetDirect";
+  const pb::PairModel through = read(chain);
+  CHECK(through.platform() == "azure-ndv5");
+  CHECK(through.nodes() == 2);
+  CHECK(through.before().set().at("fabric.sharp") == "true");
+  CHECK(through.after().env().at("NCCL_COLLNET_ENABLE") == "1");
 }
 
 TEST_CASE("a file that is no list of pairs is skipped with the reason", "[validation][pairs]") {

@@ -60,11 +60,14 @@ struct Machine {
   uint32_t gpus = 0;  // per node
 };
 
-// "1 GB", "512MB", "8GiB"; not "GB/s".
+// "1 GB", "512MB", "8GiB", "@1638400 B"; not "GB/s".
 int64_t size_in(const std::string& text) {
   static const std::regex size(R"((\d+(?:\.\d+)?)\s*(k|m|g)i?b\b(?!\s*/))", std::regex::icase);
+  static const std::regex plain_bytes(R"(@\s*(\d{1,15})\s*(?:B|bytes?)\b(?!\s*/))");
   std::smatch found;
-  if (!std::regex_search(text, found, size)) return 0;
+  if (!std::regex_search(text, found, size)) {
+    return std::regex_search(text, found, plain_bytes) ? std::stoll(found[1].str()) : 0;
+  }
   double value = 0;
   const std::string digits = found[1].str();
   std::from_chars(digits.data(), digits.data() + digits.size(), value);
@@ -306,6 +309,16 @@ class OnePair {
     };
     read(pair_.fault_class + " " + pair_.cause, *model_.mutable_before());
     read(pair_.fix, *model_.mutable_after());
+    // "12 channels": as many and no others.
+    const auto channels = [](const std::string& text, pb::PairState& state) {
+      const uint32_t many = number_in(text, R"(\b(\d+) channels\b)");
+      if (many == 0 || many > 64) return;
+      for (const char* name : {"NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS"}) {
+        state.mutable_env()->try_emplace(name, std::to_string(many));
+      }
+    };
+    channels(plain(pair_.cause), *model_.mutable_before());
+    channels(plain(pair_.fix), *model_.mutable_after());
     read(pair_.hardware + " " + pair_.metric, *model_.mutable_before());
     read(pair_.hardware + " " + pair_.metric, *model_.mutable_after());
   }
