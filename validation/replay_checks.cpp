@@ -187,16 +187,22 @@ std::vector<Check> replay_checks(const fs::path& data, Reporter& reporter) {
   }
   std::vector<Check> out;
   for (Check* check : {&whole, &partial, &naive}) judge_median(*check);
-  whole.assumptions.push_back(fmt::format(
-      "a naive sum of kernels per stream is off by {:.1f} % (median) and {:.1f} % (9 of 10)",
-      100 * naive.median_error, 100 * naive.p90_error));
+  if (!naive.rows.empty()) {
+    whole.assumptions.push_back(fmt::format(
+        "a naive sum of kernels per stream is off by {:.1f} % (median) and {:.1f} % (9 of 10)",
+        100 * naive.median_error, 100 * naive.p90_error));
+  }
   for (const auto& [why, names] : found.left_out) {
     partial.assumptions.push_back(fmt::format("left out, {}: {}", why, listed(names)));
   }
   for (Check* check : {&whole, &partial}) {
-    const bool none = check->rows.empty();
-    out.push_back(none ? skipped_check(check->id, check->what, "no such job in the data folder")
-                       : std::move(*check));
+    if (check->rows.empty()) {
+      // What was left out, and why, is told all the more.
+      Check none = skipped_check(check->id, check->what, "no such job in the data folder");
+      none.assumptions = std::move(check->assumptions);
+      *check = std::move(none);
+    }
+    out.push_back(std::move(*check));
   }
   return out;
 }
