@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/program_options/value_semantic.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,10 +12,15 @@
 
 #include "base/text.hpp"
 #include "cli/scenario_options.hpp"
+#include "cli/shard.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 
-namespace rehearse::cli {
+namespace rehearse {
+
+const char* program_digest();  // cli/CMakeLists.txt
+
+namespace cli {
 namespace {
 namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
@@ -93,6 +99,7 @@ Json json_of(const Runs& runs, const validation::CampaignRequest& request) {
            {"seed", request.seed},
            {"seeds", request.seeds},
            {"compound", request.compound},
+           {"shard", fmt::format("{}/{}", request.part, request.parts)},
            {"healthy_runs", all.healthy},
            {"unknown_runs", all.outside},
            {"failed_runs", all.failed},
@@ -100,6 +107,7 @@ Json json_of(const Runs& runs, const validation::CampaignRequest& request) {
            {"evidence", request.from_logs ? "logs" : "outcome"},
            {"top1_by_class", all.alike},
            {"simulations", all.simulations}};
+  if (request.compound > 1) out["fix_in_turn_restores"] = all.in_turn;
   Json faults = Json::object();
   for (const auto& [fault, own] : by_fault(runs)) {
     const CampaignFigures figures = validation::figures_of(own);
@@ -133,6 +141,7 @@ Json json_of(const Runs& runs, const validation::CampaignRequest& request) {
     if (run.has_culprit_right()) row["culprit"] = run.culprit_right();
     if (run.place_not_known()) row["culprit"] = "not known";
     if (run.has_fix_restores()) row["fix"] = run.fix_restores();
+    if (run.has_restores_in_turn()) row["fix_in_turn"] = run.restores_in_turn();
     if (run.silent()) row["silent"] = true;
     if (!run.failed().empty()) row["failed"] = run.failed();
     rows.push_back(std::move(row));
@@ -198,6 +207,11 @@ std::string text_of(const Runs& runs, const Terminal& terminal) {
                                                 all.runs, percent(all.top1), percent(all.top3)));
   out += fmt::format("\n  symptom right {}, culprit right {}, first fix restores {}\n",
                      percent(all.symptom), percent(all.culprit), percent(all.fix));
+  if (std::any_of(runs.begin(), runs.end(),
+                  [](const auto& run) { return run.has_restores_in_turn(); })) {
+    out += fmt::format("  fixes one after the other, looking again between them, restore {}\n",
+                       percent(all.in_turn));
+  }
   out += grade_text("simulated", simulated) + grade_text("found by a rule", by_rule);
   if (all.healthy + all.outside > 0) {
     out += fmt::format(
@@ -245,6 +259,30 @@ std::string text_of(const Runs& runs, const Terminal& terminal) {
   return out + "\n" + table.text(terminal);
 }
 
+// The folder of -o, and what of the campaign is this process's.
+Result<std::optional<validation::KeptRuns>> kept_runs(const Context& context,
+                                                      const faults::FaultCatalogue& catalogue,
+                                                      validation::CampaignRequest& request) {
+  const auto folder = context.output();
+  RH_TRY(const std::optional<Shard> shard, shard_of(context));
+  request.only_kept = context.has("merge");
+  if (request.only_kept && context.has("shard")) {
+    return fail(Code::kUsage, "--merge and --shard exclude each other", "campaign",
+                "a shard makes its runs, --merge shows those of all");
+  }
+  if (shard && !request.only_kept) {
+    request.part = shard->index;
+    request.parts = shard->count;
+  }
+  if (!folder && !request.only_kept) return std::nullopt;
+  if (!folder) {
+    return fail(Code::kUsage, "of which folder?", "--merge", "name it with -o");
+  }
+  RH_TRY(validation::KeptRuns kept,
+         validation::KeptRuns::open(*folder, validation::identity_of(program_digest(), catalogue)));
+  return kept;
+}
+
 Result<int> run_campaign_verb(Context& context) {
   RH_TRY(const auto catalogue, fault_catalogue(context.arguments()));
   validation::CampaignRequest request;
@@ -266,11 +304,13 @@ Result<int> run_campaign_verb(Context& context) {
                 "outcome or logs");
   }
   request.from_logs = evidence == "logs";
+  RH_TRY(const auto kept, kept_runs(context, catalogue, request));
+  request.kept = kept ? &*kept : nullptr;
   RH_TRY(const Runs runs, validation::run_campaign(request, catalogue, context.reporter()));
   const auto done =
       context.json()
-          ? context.print(json_of(runs, request))
-          : context.print(std::string_view(
+          ? context.print_stdout(json_of(runs, request))
+          : context.print_stdout(std::string_view(
                 context.has("markdown") ? markdown_of(runs) : text_of(runs, context.terminal())));
   if (!done) return tl::unexpected(done.error());
   return 0;
@@ -292,7 +332,11 @@ Verb campaign_verb() {
       "catalogue, and "
       "healthy jobs are among them. With --evidence logs the diagnosis gets nothing but what ranks "
       "printed, NCCL's log in it, and flight recorder dumps; faults that leave nothing there are "
-      "not counted. The same seed gives the same runs.";
+      "not counted. The same seed gives the same runs. With -o every run is kept in a folder as it "
+      "ends: a "
+      "campaign that was stopped goes on where it was, --shard makes a part of it, here or "
+      "elsewhere, and "
+      "--merge shows what all parts found together, the same as without parts.";
   verb.options = [](po::options_description& options) {
     auto add = options.add_options();
     add("faults", po::value<std::string>()->default_value("all")->value_name("IDS"),
@@ -307,6 +351,10 @@ Verb campaign_verb() {
     add("markdown", "the figures as a table for documents");
     add("compound", po::value<std::string>()->default_value("1")->value_name("N"),
         "faults at once");
+    add("shard", po::value<std::string>()->value_name("I/N"),
+        "only every Nth run, from the Ith (default: from SLURM_ARRAY_TASK_ID, "
+        "OMPI_COMM_WORLD_RANK, PMI_RANK or JOB_COMPLETION_INDEX)");
+    add("merge", "make no run, show those that the shards kept");
     add("jobs",
         po::value<std::string>()
             ->default_value(std::to_string(std::max(1u, std::thread::hardware_concurrency())))
@@ -315,9 +363,15 @@ Verb campaign_verb() {
     add("catalogue", po::value<std::vector<std::string>>()->value_name("DIR"),
         "folder with faults of your own (repeatable)");
   };
-  verb.examples = {{"./rehearse campaign --faults F41 --seed 3", "one fault, once", 0}};
+  verb.writes = Writes::kFolder;
+  verb.examples = {
+      {"./rehearse campaign --faults F41 --seed 3", "one fault, once", 0},
+      {"./rehearse campaign --faults F41 --seeds 2 --shard 0/2 -o places", "one of two places", 0},
+      {"./rehearse campaign --faults F41 --seeds 2 --shard 1/2 -o places", "the other", 0},
+      {"./rehearse campaign --faults F41 --seeds 2 --merge -o places", "both together", 0}};
   verb.run = run_campaign_verb;
   return verb;
 }
 
-}  // namespace rehearse::cli
+}  // namespace cli
+}  // namespace rehearse

@@ -4,10 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -20,6 +17,7 @@
 #include "cli/context.hpp"
 #include "cli/draws_option.hpp"
 #include "cli/scenario_options.hpp"
+#include "cli/shard.hpp"
 #include "cli/study/runner.hpp"
 #include "cli/study/search.hpp"
 #include "cli/study/slurm.hpp"
@@ -32,49 +30,6 @@ namespace {
 namespace po = boost::program_options;
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-struct Shard {
-  uint32_t index = 0, count = 1;
-};
-
-Result<Shard> parse_shard(const std::string& text, const std::string& where) {
-  Shard shard;
-  const size_t slash = text.find('/');
-  const char* const end = text.data() + text.size();
-  bool good = slash != std::string::npos;
-  if (good) {
-    const auto a = std::from_chars(text.data(), text.data() + slash, shard.index);
-    const auto b = std::from_chars(text.data() + slash + 1, end, shard.count);
-    good = a.ec == std::errc() && a.ptr == text.data() + slash && b.ec == std::errc() &&
-           b.ptr == end && shard.count > 0 && shard.index < shard.count;
-  }
-  if (!good) {
-    return fail(Code::kUsage, fmt::format("{} is no shard", in_quotes(text)), where,
-                "I/N with I from 0 to N-1");
-  }
-  return shard;
-}
-
-// --shard, else the place that a job array or an MPI launcher gives this process.
-Result<std::optional<Shard>> shard_of(const Context& context) {
-  if (context.has("shard")) {
-    RH_TRY(const Shard shard, parse_shard(context.get<std::string>("shard"), "--shard"));
-    return shard;
-  }
-  static constexpr std::array<std::array<const char*, 2>, 4> kPlaces = {
-      {{"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT"},
-       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-       {"PMI_RANK", "PMI_SIZE"},
-       {"JOB_COMPLETION_INDEX", "JOB_COMPLETIONS"}}};
-  for (const auto& [index, count] : kPlaces) {
-    const char* const i = std::getenv(index);
-    const char* const n = std::getenv(count);
-    if (i == nullptr || n == nullptr) continue;
-    RH_TRY(const Shard shard, parse_shard(fmt::format("{}/{}", i, n), index));
-    return shard;
-  }
-  return std::nullopt;
-}
 
 Result<RunLimits> limits_of(const Context& context) {
   RunLimits limits;

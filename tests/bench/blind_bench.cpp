@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The blind matrix in full: every fault at 20 random places (or as many as the first argument says) on hidden machines.
 // Prints accuracies, per fault what it was taken for, and the runs that went wrong; asserts nothing. The second argument
-// names faults ("F60,F65"), the third the seed.
+// names faults ("F60,F65" or "all"), the third the seed, the fourth a folder in which runs are kept (a matrix that was stopped
+// goes on where it was), the fifth the part of it that is to be made ("0/4").
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "base/text.hpp"
 #include "validation/blind/campaign.hpp"
+
+namespace rehearse {
+const char* program_digest();  // tests/bench/CMakeLists.txt
+}
 
 using namespace rehearse;
 
@@ -22,8 +29,23 @@ int main(int argc, char** argv) {
   }
   validation::CampaignRequest request;
   request.seeds = argc > 1 ? static_cast<uint32_t>(std::max(1, std::atoi(argv[1]))) : 20;
-  if (argc > 2) request.faults = split(argv[2], ',');
+  if (argc > 2 && std::string_view(argv[2]) != "all") request.faults = split(argv[2], ',');
   if (argc > 3) request.seed = std::strtoull(argv[3], nullptr, 10);
+  std::optional<validation::KeptRuns> kept;
+  if (argc > 4) {
+    auto opened =
+        validation::KeptRuns::open(argv[4], validation::identity_of(program_digest(), *catalogue));
+    if (!opened) {
+      fmt::print(stderr, "{}\n", opened.error().message());
+      return 74;
+    }
+    kept = std::move(*opened);
+    request.kept = &*kept;
+  }
+  if (argc > 5 && std::sscanf(argv[5], "%u/%u", &request.part, &request.parts) != 2) {
+    fmt::print(stderr, "'{}' is no part of the form 0/4\n", argv[5]);
+    return 2;
+  }
   request.blind = true;
   request.jobs = std::max(1u, std::thread::hardware_concurrency());
   const auto runs = validation::run_campaign(request, *catalogue, reporter);

@@ -224,17 +224,6 @@ Result<void> repair(const pb::Diagnosis& diagnosis, const BlindContext& context,
   return {};
 }
 
-Result<bool> restores(const pb::Diagnosis& diagnosis, const Injected& injected,
-                      const BlindContext& context) {
-  sim::Scenario repaired = injected.broken;
-  if (auto done = repair(diagnosis, context, repaired); !done) return tl::unexpected(done.error());
-  RH_TRY(const pb::Outcome outcome, context.world.simulate(repaired));
-  const auto now = static_cast<double>(outcome.step_time_ns().mean());
-  const auto then = static_cast<double>(injected.healthy.step_time_ns().mean());
-  return symptom_of(outcome, injected.healthy).id() == faults::kHealthy && then > 0 &&
-         std::abs(now / then - 1) <= kRestored;
-}
-
 // Of several faults the last one counts, from where all could stand.
 uint32_t place_of(const BlindRun& run, const pb::Diagnosis& diagnosis) {
   uint32_t last = 0;
@@ -317,9 +306,10 @@ void judge_causes(const BlindRun& run, const Injected& injected, const pb::Diagn
   if (!injected.uses.empty()) judge_culprits(injected, diagnosis, context, out);
 }
 
-Result<pb::Diagnosis> from_outcome(const BlindRun& run, const Injected& injected,
+// `look`: how often the job was measured before.
+Result<pb::Diagnosis> from_outcome(const BlindRun& run, const Injected& injected, uint64_t look,
                                    const BlindContext& context) {
-  Random random(run.seed, "measurement");
+  Random random(run.seed, "measurement", look);
   pb::Outcome evidence = faults::observable(injected.outcome);
   pb::Outcome baseline = faults::observable(injected.healthy);
   if (run.blind) {
@@ -344,6 +334,61 @@ Result<pb::Diagnosis> from_logs(const Injected& injected, const BlindContext& co
                                      .classes = &context.classes,
                                      .max_simulations = context.max_simulations},
                                     context.catalogue, context.world);
+}
+
+Result<pb::Diagnosis> diagnosed(const BlindRun& run, const Injected& injected, uint64_t look,
+                                const BlindContext& context) {
+  return run.evidence == EvidenceKind::kLogs ? from_logs(injected, context)
+                                             : from_outcome(run, injected, look, context);
+}
+
+bool is_restored(const Injected& injected) {
+  const auto now = static_cast<double>(injected.outcome.step_time_ns().mean());
+  const auto then = static_cast<double>(injected.healthy.step_time_ns().mean());
+  return injected.symptom.id() == faults::kHealthy && then > 0 &&
+         std::abs(now / then - 1) <= kRestored;
+}
+
+// The job on its machine after the repair that a diagnosis asks for.
+Result<Injected> repaired(const pb::Diagnosis& diagnosis, const Injected& injected,
+                          const BlindContext& context) {
+  Injected out = injected;
+  if (auto done = repair(diagnosis, context, out.broken); !done)
+    return tl::unexpected(done.error());
+  RH_TRY(out.outcome, context.world.simulate(out.broken));
+  out.symptom = symptom_of(out.outcome, out.healthy);
+  return out;
+}
+
+// Logs and dumps of what is left of several faults.
+Result<void> keep_logs(const BlindRun& run, Injected& left) {
+  if (run.evidence != EvidenceKind::kLogs) return {};
+  RH_TRY(const auto files, kept_logs(left.broken, left.outcome, run));
+  left.logs = faults::read_logs(files);
+  return {};
+}
+
+// The first fix, and whether the job is restored as soon as every fault has had a turn: what a fix leaves is measured and
+// diagnosed anew.
+Result<void> judge_fixes(const BlindRun& run, const Injected& injected,
+                         const pb::Diagnosis& diagnosis, const BlindContext& context,
+                         pb::CampaignRun& out) {
+  out.set_fix_restores(false);
+  if (run.faults.size() > 1) out.set_restores_in_turn(false);
+  pb::Diagnosis now = diagnosis;
+  Injected left = injected;
+  for (size_t turn = 0; turn < run.faults.size(); ++turn) {
+    if (now.causes_size() == 0) return {};
+    RH_TRY(left, repaired(now, left, context));
+    const bool restored = is_restored(left);
+    if (turn == 0) out.set_fix_restores(restored);
+    if (restored && run.faults.size() > 1) out.set_restores_in_turn(true);
+    if (restored || turn + 1 == run.faults.size()) return {};
+    if (auto kept = keep_logs(run, left); !kept) return kept;
+    RH_TRY(now, diagnosed(run, left, turn + 1, context));
+    out.set_simulations(out.simulations() + now.simulations());
+  }
+  return {};
 }
 
 }  // namespace
@@ -380,22 +425,17 @@ Result<pb::CampaignRun> run_blind(const BlindRun& run, const BlindContext& conte
   for (const FaultUse& use : injected.uses) {
     out.set_use(out.use() + (out.use().empty() ? "" : " ") + use.text());
   }
-  RH_TRY(const pb::Diagnosis diagnosis, run.evidence == EvidenceKind::kLogs
-                                            ? from_logs(injected, context)
-                                            : from_outcome(run, injected, context));
+  RH_TRY(const pb::Diagnosis diagnosis, diagnosed(run, injected, 0, context));
   out.set_seen_symptom(diagnosis.symptom().id());
   out.set_symptom_right(diagnosis.symptom().id() == injected.symptom.id() && !out.unlisted());
   out.set_called_unknown(diagnosis.unknown());
   out.set_simulations(diagnosis.simulations());
   judge_causes(run, injected, diagnosis, context, out);
   if (run.truth == pb::CampaignRun::CATALOGUED) {
-    out.set_fix_restores(false);
-    if (diagnosis.causes_size() > 0) {
-      const auto repaired = restores(diagnosis, injected, context);
-      if (!repaired && repaired.error().code == Code::kInterrupted) {
-        return tl::unexpected(repaired.error());
-      }
-      out.set_fix_restores(repaired && *repaired);
+    // A fix that cannot be made restores nothing.
+    const auto judged = judge_fixes(run, injected, diagnosis, context, out);
+    if (!judged && judged.error().code == Code::kInterrupted) {
+      return tl::unexpected(judged.error());
     }
   }
   return out;

@@ -147,6 +147,56 @@ Result<std::string> work(const BlindRun& run, const BlindContext& context) {
   return sim::encoded(done);
 }
 
+// What a run is, for those that are kept.
+std::string name_of(const BlindRun& run) {
+  std::string out = fmt::format("{} {} {} {}", run.seed, pb::CampaignRun::Truth_Name(run.truth),
+                                run.blind ? "blind" : "open",
+                                run.evidence == EvidenceKind::kLogs ? "logs" : "outcome");
+  for (const auto& entry : run.faults) out += " " + entry->fault.id();
+  return out;
+}
+
+pb::CampaignRun failed_run(const BlindRun& run, const std::string& why) {
+  pb::CampaignRun row;
+  row.set_truth(run.truth);
+  if (!run.faults.empty()) {
+    row.set_fault(run.faults.front()->fault.id());
+    row.set_by_rule(run.faults.front()->fault.grade() == pb::Fault::BY_RULE);
+  }
+  row.set_failed(why);
+  return row;
+}
+
+// The runs of one part, in their order.
+std::vector<BlindRun> part_of(std::vector<BlindRun> all, const CampaignRequest& request) {
+  if (request.parts <= 1) return all;
+  std::vector<BlindRun> out;
+  for (size_t k = request.part; k < all.size(); k += request.parts) {
+    out.push_back(std::move(all[k]));
+  }
+  return out;
+}
+
+// Of all runs those that are kept, and the numbers of the others.
+struct KeptBefore {
+  std::vector<pb::CampaignRun> rows;
+  std::vector<size_t> left;
+};
+
+KeptBefore kept_before(const std::vector<BlindRun>& runs, const KeptRuns* kept) {
+  KeptBefore out;
+  out.rows.resize(runs.size());
+  for (size_t k = 0; k < runs.size(); ++k) {
+    auto row = kept != nullptr ? kept->find(name_of(runs[k])) : std::nullopt;
+    if (row) {
+      out.rows[k] = std::move(*row);
+    } else {
+      out.left.push_back(k);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<std::vector<pb::CampaignRun>> run_campaign(const CampaignRequest& request,
@@ -157,37 +207,55 @@ Result<std::vector<pb::CampaignRun>> run_campaign(const CampaignRequest& request
   RH_TRY(const auto outside, faults::FaultCatalogue::load(folders));
   RH_TRY(const auto classes, faults::FaultClasses::load_shipped());
   RH_TRY(const pb::BlindJobs all, read_jobs());
-  RH_TRY(std::vector<BlindRun> runs, plan(request, catalogue, outside));
+  RH_TRY(std::vector<BlindRun> planned, plan(request, catalogue, outside));
+  std::vector<BlindRun> runs = part_of(std::move(planned), request);
   for (BlindRun& run : runs) {
     run.evidence = request.from_logs ? EvidenceKind::kLogs : EvidenceKind::kOutcome;
     choose_jobs(all, run);
   }
+  KeptBefore before = kept_before(runs, request.kept);
+  std::vector<pb::CampaignRun>& rows = before.rows;
+  const std::vector<size_t>& left = before.left;
+  if (request.only_kept && !left.empty()) {
+    return fail(Code::kMissingInput,
+                fmt::format("{} of {} runs have no result yet", left.size(), runs.size()),
+                request.kept != nullptr ? request.kept->folder().string() : std::string(),
+                "run the other shards, or `campaign` without --merge");
+  }
+  if (left.empty()) return std::move(rows);
+  std::vector<BlindRun> wanted;
+  wanted.reserve(left.size());
+  for (const size_t k : left) wanted.push_back(runs[k]);
   const faults::World world = faults::simulated_world(reporter);
-  RH_TRY(const std::vector<PreparedJob> jobs, prepare_jobs(runs, all, world, reporter));
+  RH_TRY(const std::vector<PreparedJob> jobs, prepare_jobs(wanted, all, world, reporter));
   // Children have nobody to report to.
   SilentReporter silent;
   const faults::World quiet = faults::simulated_world(silent);
   const BlindContext context{jobs, catalogue, classes, quiet};
-  RH_TRY(const auto answers, sim::in_children(
-                                 runs.size(), request.jobs,
-                                 [&](size_t k) { return work(runs[k], context); }, reporter));
-  std::vector<pb::CampaignRun> out(runs.size());
-  for (size_t k = 0; k < runs.size(); ++k) {
-    pb::CampaignRun& row = out[k];
-    if (answers[k] && row.ParseFromString(*answers[k])) continue;
-    row.set_truth(runs[k].truth);
-    if (!runs[k].faults.empty()) {
-      row.set_fault(runs[k].faults.front()->fault.id());
-      row.set_by_rule(runs[k].faults.front()->fault.grade() == pb::Fault::BY_RULE);
+  size_t done = 0;
+  const auto ended = [&](size_t which, const Result<std::string>& answer) -> Result<void> {
+    const BlindRun& run = wanted[which];
+    pb::CampaignRun& row = rows[left[which]];
+    reporter.progress("runs", ++done, wanted.size());
+    if (!answer || !row.ParseFromString(*answer)) {
+      row = failed_run(run, answer ? "no answer" : answer.error().message());
+      return {};
     }
-    row.set_failed(answers[k] ? "no answer" : answers[k].error().message());
+    return request.kept != nullptr ? request.kept->put(name_of(run), row) : Result<void>{};
+  };
+  if (auto ran = sim::run_pieces(
+          wanted.size(), {.jobs = request.jobs},
+          [&](size_t which) { return work(wanted[which], context); }, ended, reporter);
+      !ran) {
+    return tl::unexpected(std::move(ran).error());
   }
-  return out;
+  return std::move(rows);
 }
 
 CampaignFigures figures_of(const std::vector<pb::CampaignRun>& runs) {
   CampaignFigures out;
   size_t symptom = 0, top1 = 0, top3 = 0, culprit = 0, fixes = 0, fix = 0, alarms = 0, unknown = 0;
+  size_t turns = 0, in_turn = 0;
   for (const pb::CampaignRun& run : runs) {
     ++out.runs;
     out.simulations += run.simulations();
@@ -225,6 +293,8 @@ CampaignFigures figures_of(const std::vector<pb::CampaignRun>& runs) {
     culprit += run.culprit_right() ? 1 : 0;
     fixes += run.has_fix_restores() ? 1 : 0;
     fix += run.fix_restores() ? 1 : 0;
+    turns += run.has_restores_in_turn() ? 1 : 0;
+    in_turn += run.restores_in_turn() ? 1 : 0;
   }
   const auto share = [](size_t part, size_t whole, double none) {
     return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : none;
@@ -234,6 +304,7 @@ CampaignFigures figures_of(const std::vector<pb::CampaignRun>& runs) {
   out.top3 = share(top3, out.counted, 1);
   out.culprit = share(culprit, out.culprits, 1);
   out.fix = share(fix, fixes, 1);
+  out.in_turn = share(in_turn, turns, 1);
   out.false_alarms = share(alarms, out.healthy, 0);
   out.unknown = share(unknown, out.outside, 1);
   return out;

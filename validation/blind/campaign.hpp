@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many blind runs: every fault so many times at random places, some faults that the catalogue does not
 // have, some healthy jobs. Runs are forked children, several at a time; the same seed gives the same
-// report on any number of cores.
+// report on any number of cores, and in any number of parts.
 #pragma once
 
 #include <string>
@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/reporter.hpp"
 #include "faults/fault_catalogue.hpp"
+#include "validation/blind/kept_runs.hpp"
 #include "validation/proto/campaign.pb.h"
 
 namespace rehearse::validation {
@@ -22,9 +23,15 @@ struct CampaignRequest {
   uint32_t compound = 1;   // faults at once
   unsigned jobs = 1;       // children at a time
   bool from_logs = false;  // diagnosed from logs and dumps alone
+  // Every so many-th run from this one, of all of them.
+  uint32_t part = 0, parts = 1;
+  // Where runs are kept as they end; those that are there are not made again. Null: nowhere.
+  const KeptRuns* kept = nullptr;
+  // None is made: kMissingInput where one is not kept.
+  bool only_kept = false;
 };
 
-// By fault and number of the run; unknown and healthy ones last.
+// By fault and number of the run; unknown and healthy ones last. Of a part its own.
 [[nodiscard]] Result<std::vector<pb::CampaignRun>> run_campaign(
     const CampaignRequest& request, const faults::FaultCatalogue& catalogue, Reporter& reporter);
 
@@ -33,6 +40,7 @@ struct CampaignFigures {
   size_t runs = 0;
   size_t counted = 0;  // runs of faults of the catalogue that showed something
   double symptom = 1, top1 = 1, top3 = 1, culprit = 1, fix = 1;
+  double in_turn = 1;  // of several faults at once: repaired one after the other
   double false_alarms = 0, unknown = 1;
   size_t culprits = 0;  // runs whose fault has a place, and that is right or wrong
   size_t not_known =
