@@ -43,7 +43,7 @@ World simulated_world(Reporter& reporter) {
                       const pb::Patch& patch) { return sim::apply(scenario, patch); },
           .simulate = [&reporter, rules](const sim::Scenario& scenario) -> Result<pb::Outcome> {
             if (!*rules) return tl::unexpected(rules->error());
-            return simulate_judged(scenario, sim::Detail::kRecords, **rules, reporter);
+            return simulate_judged(scenario, sim::Detail::kObserved, **rules, reporter);
           }};
 }
 

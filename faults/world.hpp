@@ -28,7 +28,7 @@ struct World {
 void observe(const sim::Scenario& scenario, const Rules& rules, const pb::StepTimes* baseline,
              pb::Outcome& outcome);
 
-// sim::apply and simulate_judged with the shipped rules, with flight records; the reporter must outlive the World.
+// sim::apply and simulate_judged with the shipped rules: what can be observed of a run (Detail::kObserved). The reporter must outlive the World.
 [[nodiscard]] World simulated_world(Reporter& reporter);
 
 }  // namespace rehearse::faults

@@ -242,8 +242,7 @@ Result<pb::Outcome> simulate_here(const Scenario& written, Detail detail, Report
   };
   if (up.failed) {
     tell_origin(start.up.outcome);
-    if (has(detail, Detail::kRecords) &&
-        dumps_records(written.document.launch(), start.up.outcome)) {
+    if (has(detail, Detail::kDumps) && dumps_records(written.document.launch(), start.up.outcome)) {
       fill_first_calls(written, start.up.outcome);
     }
     return std::move(start.up.outcome);
@@ -252,6 +251,7 @@ Result<pb::Outcome> simulate_here(const Scenario& written, Detail detail, Report
   pb::Outcome outcome;
   auto done = replay_here(scenario, reporter, [&](const Evidence& evidence) {
     outcome = has(detail, Detail::kSummary) ? make_outcome(scenario, evidence)
+              : has(detail, Detail::kLinks) ? make_observed(scenario, evidence)
                                             : make_figures(scenario, evidence);
     outcome.MergeFrom(up.outcome);
     if (up.alone && outcome.verdict() == pb::COMPLETED) outcome.set_verdict(pb::WRONG_SEMANTICS);
@@ -259,7 +259,7 @@ Result<pb::Outcome> simulate_here(const Scenario& written, Detail detail, Report
       fill_savings(evidence, *outcome.mutable_critical_path());
     }
     const bool ended = outcome.verdict() == pb::CRASH;
-    if (has(detail, Detail::kRecords) && dumps_records(scenario.document.launch(), outcome)) {
+    if (has(detail, Detail::kDumps) && dumps_records(scenario.document.launch(), outcome)) {
       fill_flight_records(scenario, evidence, ended ? outcome.end_ns() : INT64_MAX, outcome);
     }
     if (outcome.verdict() == pb::HANG) add_health_report(scenario, evidence, outcome);

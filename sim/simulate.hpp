@@ -20,15 +20,19 @@ namespace rehearse::sim {
 // verdict, step times, culprits, waits, breakdown, links, communicators and findings are filled;
 // `symptom` is left to the classifier (faults/symptoms), which sees only the outcome.
 [[nodiscard]] Result<pb::Outcome> simulate(const Scenario& scenario, Reporter& reporter);
-// What an outcome has; any of these together. kFigures: what a study keeps (make_figures). kSummary: why a completed run
-// takes so long. kSavings: what a step would save without each row of the critical path. kTimeline: every operation's times (Outcome.timeline), some bytes for each. kRecords: the flight records of a
-// run that hangs or times out. kPictures: what a report draws (Outcome.pictures).
+// What an outcome has; any of these together. kFigures: what a study keeps (make_figures). kLinks: how busy links were. kDumps:
+// flight records of a run that hangs or times out. kObserved: what somebody could have recorded of the run. kSummary: why a
+// completed run takes so long. kSavings: what a step would save without each row of the critical path. kTimeline: every operation's times (Outcome.timeline), some bytes for each. kRecords: a summary with flight
+// records. kPictures: what a report draws (Outcome.pictures).
 enum class Detail : uint8_t {
   kFigures = 0,
-  kSummary = 1 << 4,
+  kLinks = 1 << 5,
+  kDumps = 1 << 2,
+  kObserved = kLinks | kDumps,
+  kSummary = 1 << 4 | kLinks,
   kSavings = 1 | kSummary,
   kTimeline = 1 << 1 | kSavings,
-  kRecords = 1 << 2 | kSummary,
+  kRecords = kDumps | kSummary,
   kPictures = 1 << 3 | kSavings,
 };
 [[nodiscard]] constexpr Detail operator|(Detail a, Detail b) {

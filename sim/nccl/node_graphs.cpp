@@ -118,7 +118,23 @@ uint32_t NodeGraphCache::hardware_of(uint32_t node) {
   copy.clear_versions();
   copy.clear_hosts();
   copy.clear_routes();
+  copy.clear_memory();
+  copy.clear_shm();
+  copy.clear_ports_in_use();
+  copy.clear_ephemeral_ports();
+  copy.clear_locked_memory();
+  copy.clear_open_files();
+  copy.clear_missing_paths();
+  copy.clear_missing_packages();
   copy.mutable_nvswitch()->clear_domain();
+  // How fast a GPU computes does not decide how it is reached.
+  for (auto& gpu : *copy.mutable_gpus()) {
+    gpu.clear_speed();
+    gpu.clear_memory();
+    gpu.clear_memory_bandwidth();
+    gpu.clear_flops();
+    gpu.clear_sources();
+  }
   for (auto& interface : *copy.mutable_interfaces()) interface.clear_addresses();
   const auto number = static_cast<uint32_t>(known_.hardware.size());
   at->second = known_.hardware.emplace(copy.SerializeAsString(), number).first->second;

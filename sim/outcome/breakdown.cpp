@@ -26,27 +26,46 @@ struct Edge {
   int step;  // +1 begins, -1 ends
 };
 
-// The start of a stream operation that ran, and whether its launch was what it waited for last.
+// The start of a stream operation that ran.
 struct Start {
   Nanos at;
-  bool held_by_host;
+  OpId op;
+  Nanos lane_free;  // end of the one before it on its lane
 };
 
-bool held_by_host(const RankProgram& rank, const OpTimes& end, OpId op, Nanos lane_free) {
-  Nanos host = -1, other = lane_free;
-  for (OpId before : rank.predecessors(op)) {
+// Whether its launch was what it waited for last.
+bool held_by_host(const RankProgram& rank, const OpTimes& end, const Start& start) {
+  Nanos host = -1, other = start.lane_free;
+  for (OpId before : rank.predecessors(start.op)) {
     Nanos& latest = rank.on_gpu(rank.lane_of(before)) ? other : host;
     latest = std::max(latest, end[before]);
   }
   return host > other;
 }
 
-void add(std::vector<Edge>& edges, int kind, Nanos from, Nanos to, Nanos begin, Nanos finish) {
+// `lane` is where the edges of the lane begin.
+void add(std::vector<Edge>& edges, size_t lane, int kind, Nanos from, Nanos to, Nanos begin,
+         Nanos finish) {
   from = std::max(from, begin);
   to = std::min(to, finish);
   if (from >= to) return;
+  // What follows at once on its like goes on with it.
+  if (edges.size() > lane && edges.back().at == from && edges.back().kind == kind) {
+    edges.back().at = to;
+    return;
+  }
   edges.push_back({from, kind, 1});
   edges.push_back({to, kind, -1});
+}
+
+// What was added from `middle` on, in order of time among what stands before it. Lanes are ordered in themselves, so there is
+// little to sort.
+template <typename T>
+void merge_in(std::vector<T>& all, size_t middle) {
+  const auto earlier = [](const T& a, const T& b) { return a.at < b.at; };
+  const auto from = all.begin() + static_cast<std::ptrdiff_t>(middle);
+  if (!std::is_sorted(from, all.end(), earlier)) std::stable_sort(from, all.end(), earlier);
+  std::inplace_merge(all.begin(), from, all.end(), earlier);
 }
 
 void fill_rank(const Evidence& evidence, size_t r, Nanos begin, Nanos finish, Nanos steps,
@@ -57,11 +76,12 @@ void fill_rank(const Evidence& evidence, size_t r, Nanos begin, Nanos finish, Na
   std::vector<Start> starts;
   for (traces::LaneId l = 0; l < rank.lanes.size(); ++l) {
     if (!rank.on_gpu(l)) continue;
+    const size_t own = edges.size(), first = starts.size();
     Nanos free = 0;
     for (OpId op = rank.lane_begin[l]; op < rank.lane_begin[l + 1] && end[op] >= 0; ++op) {
       Nanos start = start_of(rank, end, l, op);
       if (rank.call[op] == kNoCall) {
-        add(edges, kCompute, start, end[op], begin, finish);
+        add(edges, own, kCompute, start, end[op], begin, finish);
       } else {
         start = evidence.replayed.arrival[r][rank.call[op]];
         const Meeting& meeting =
@@ -69,16 +89,15 @@ void fill_rank(const Evidence& evidence, size_t r, Nanos begin, Nanos finish, Na
         // Who left before the last had come did not wait for it.
         const Nanos moving =
             meeting.last_arrival > end[op] ? start : std::max(start, meeting.last_arrival);
-        add(edges, kWait, start, moving, begin, finish);
-        add(edges, kTransfer, moving, end[op], begin, finish);
+        add(edges, own, kWait, start, moving, begin, finish);
+        add(edges, own, kTransfer, moving, end[op], begin, finish);
       }
-      starts.push_back({start, held_by_host(rank, end, op, free)});
+      starts.push_back({start, op, free});
       free = end[op];
     }
+    merge_in(edges, own);
+    merge_in(starts, first);
   }
-  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
-  std::sort(starts.begin(), starts.end(),
-            [](const Start& a, const Start& b) { return a.at < b.at; });
   std::array<int, kKinds> open{};
   Nanos compute = 0, transfer = 0, wait = 0, host = 0, idle = 0, overlapped = 0;
   size_t next = 0;
@@ -95,7 +114,7 @@ void fill_rank(const Evidence& evidence, size_t r, Nanos begin, Nanos finish, Na
       wait += time;
     } else {
       while (next < starts.size() && starts[next].at < to) ++next;
-      (next < starts.size() && starts[next].held_by_host ? host : idle) += time;
+      (next < starts.size() && held_by_host(rank, end, starts[next]) ? host : idle) += time;
     }
     at = to;
   };

@@ -11,7 +11,8 @@
 namespace rehearse::sim {
 namespace {
 
-enum class Reasons : uint8_t { kTold, kLeftOut };
+// Of why a run takes so long: all, how busy links are, nothing.
+enum class Reasons : uint8_t { kTold, kLinks, kLeftOut };
 
 // Settings and parts that keep a communicator from its best transport, and whose they are.
 void add_fallbacks(const Evidence& evidence, pb::Outcome& out) {
@@ -53,7 +54,7 @@ pb::Outcome made(const Scenario& scenario, const Evidence& whole, Reasons reason
   fill_step_times(ends, *out.mutable_step_time_ns());
   fill_breakdown(evidence, ends, out);
   fill_communicators(evidence, out);
-  if (reasons == Reasons::kTold) fill_links(evidence, out);
+  if (reasons != Reasons::kLeftOut) fill_links(evidence, out);
   if (out.verdict() == pb::COMPLETED) {
     if (reasons == Reasons::kTold) {
       fill_critical_path(evidence, out);
@@ -89,6 +90,10 @@ std::string platform_line(const pb::Platform& platform) {
 
 pb::Outcome make_outcome(const Scenario& scenario, const Evidence& evidence) {
   return made(scenario, evidence, Reasons::kTold);
+}
+
+pb::Outcome make_observed(const Scenario& scenario, const Evidence& evidence) {
+  return made(scenario, evidence, Reasons::kLinks);
 }
 
 pb::Outcome make_figures(const Scenario& scenario, const Evidence& evidence) {

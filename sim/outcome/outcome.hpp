@@ -104,6 +104,8 @@ void fill_timeline(const Evidence& evidence, Nanos resolution, pb::Timeline& out
 
 // Everything above but the timeline.
 [[nodiscard]] pb::Outcome make_outcome(const Scenario& scenario, const Evidence& evidence);
+// The same without the critical path and stragglers: what somebody could have recorded, and no reasons.
+[[nodiscard]] pb::Outcome make_observed(const Scenario& scenario, const Evidence& evidence);
 // The same without what only tells why a completed run takes as long as it does: links, the critical path, stragglers.
 // Verdict, times, memory and all that a symptom is told from are the same.
 [[nodiscard]] pb::Outcome make_figures(const Scenario& scenario, const Evidence& evidence);
