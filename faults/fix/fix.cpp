@@ -30,6 +30,14 @@ auto rank_of(const pb::FixTrial& t) {
                     -static_cast<int64_t>(t.paper_count()));
 }
 
+// Whether the job is in another state than before, or steps are shorter by more than noise.
+bool makes_progress(const pb::FixTrial& t, const pb::Symptom& before) {
+  if (!t.refused().empty() || !t.false_fix().empty()) return false;
+  if (t.symptom().id() != before.id()) return true;
+  return t.has_recovered_ns() &&
+         static_cast<double>(t.recovered_ns()) > kWorthIt * static_cast<double>(t.step_time_ns());
+}
+
 // "F16:node=1 alone gives back 30 ms of a step".
 std::string in_words(const pb::FixTrial& t) {
   const std::string who = fmt::format("{} ({})", t.name(), t.own() ? "your fix" : t.use());
@@ -63,15 +71,7 @@ class Trials {
     for (const FaultUse& use : request_.candidates) {
       RH_TRY(const std::vector<pb::Fix> fixes, fixes_of(use, request_.broken.document));
       for (const pb::Fix& fix : fixes) {
-        Attempt attempt;
-        attempt.patches = {fix.patch().begin(), fix.patch().end()};
-        attempt.trial.set_fault(use.fault().id());
-        attempt.trial.set_use(use.text());
-        attempt.trial.set_name(fix.name());
-        attempt.trial.set_change(fix.change());
-        attempt.trial.set_pattern(fix.pattern());
-        attempt.trial.set_paper_count(request_.categories.solved(symptom_.id(), fix.pattern()));
-        if (auto done = run(std::move(attempt)); !done) return done;
+        if (auto done = run(attempt_of(use, fix)); !done) return done;
       }
     }
     return {};
@@ -99,6 +99,30 @@ class Trials {
     return {};
   }
 
+  // Where no fix restores: what the best one leaves is looked at anew, and fixes of that are tried on top of it.
+  [[nodiscard]] Result<void> in_turn() {
+    std::stable_sort(attempts_.begin(), attempts_.end(), better);
+    if (!request_.look_again || attempts_.empty() || attempts_.front().trial.restores()) return {};
+    const auto found =
+        std::find_if(attempts_.begin(), attempts_.end(), [&](const Attempt& attempt) {
+          return attempt.trial.alone().empty() && makes_progress(attempt.trial, symptom_);
+        });
+    if (found == attempts_.end()) return {};
+    const Attempt first = *found;
+    RH_TRY(const sim::Scenario repaired, with(first.patches));
+    ++simulations_;
+    RH_TRY(const pb::Outcome left, world_.simulate(repaired));
+    RH_TRY(const std::vector<FaultUse> causes, request_.look_again(repaired, left));
+    for (const FaultUse& use : causes) {
+      RH_TRY(const std::vector<pb::Fix> fixes, fixes_of(use, repaired.document));
+      for (const pb::Fix& fix : fixes) {
+        const Attempt second = attempt_of(use, fix);
+        if (auto done = run_pair(first, second, AloneKnown::kFirst); !done) return done;
+      }
+    }
+    return {};
+  }
+
   [[nodiscard]] std::vector<Attempt> take() {
     std::stable_sort(attempts_.begin(), attempts_.end(), better);
     return std::move(attempts_);
@@ -106,6 +130,21 @@ class Trials {
   [[nodiscard]] uint32_t simulations() const { return simulations_; }
 
  private:
+  // Of two fixes together which were tried alone.
+  enum class AloneKnown : uint8_t { kBoth, kFirst };
+
+  [[nodiscard]] Attempt attempt_of(const FaultUse& use, const pb::Fix& fix) const {
+    Attempt attempt;
+    attempt.patches = {fix.patch().begin(), fix.patch().end()};
+    attempt.trial.set_fault(use.fault().id());
+    attempt.trial.set_use(use.text());
+    attempt.trial.set_name(fix.name());
+    attempt.trial.set_change(fix.change());
+    attempt.trial.set_pattern(fix.pattern());
+    attempt.trial.set_paper_count(request_.categories.solved(symptom_.id(), fix.pattern()));
+    return attempt;
+  }
+
   [[nodiscard]] Result<void> run(Attempt attempt) {
     std::string key;
     for (const pb::Patch& patch : attempt.patches) {
@@ -131,7 +170,8 @@ class Trials {
     return {};
   }
 
-  [[nodiscard]] Result<void> run_pair(const Attempt& a, const Attempt& b) {
+  [[nodiscard]] Result<void> run_pair(const Attempt& a, const Attempt& b,
+                                      AloneKnown known = AloneKnown::kBoth) {
     Attempt both;
     both.patches = a.patches;
     both.patches.insert(both.patches.end(), b.patches.begin(), b.patches.end());
@@ -142,7 +182,10 @@ class Trials {
     both.trial.set_pattern(a.trial.pattern() + " & " + b.trial.pattern());
     both.trial.set_paper_count(request_.categories.solved(symptom_.id(), both.trial.pattern()));
     both.trial.add_alone(in_words(a.trial));
-    both.trial.add_alone(in_words(b.trial));
+    both.trial.add_alone(known == AloneKnown::kBoth
+                             ? in_words(b.trial)
+                             : fmt::format("{} ({}) is what the job shows after the first",
+                                           b.trial.name(), b.trial.use()));
     const size_t before = attempts_.size();
     if (auto done = run(std::move(both)); !done) return done;
     if (attempts_.size() > before && !worth_it(attempts_.back().trial, a.trial, b.trial)) {
@@ -162,13 +205,18 @@ class Trials {
                        kWorthIt * static_cast<double>(both.step_time_ns());
   }
 
-  [[nodiscard]] Result<pb::Outcome> simulate(const std::vector<pb::Patch>& patches) {
+  [[nodiscard]] Result<sim::Scenario> with(const std::vector<pb::Patch>& patches) const {
     sim::Scenario scenario = request_.broken;
     for (const pb::Patch& patch : patches) {
       if (auto applied = world_.apply(scenario, patch); !applied) {
         return tl::unexpected(applied.error());
       }
     }
+    return scenario;
+  }
+
+  [[nodiscard]] Result<pb::Outcome> simulate(const std::vector<pb::Patch>& patches) {
+    RH_TRY(const sim::Scenario scenario, with(patches));
     ++simulations_;
     return world_.simulate(scenario);
   }
@@ -201,6 +249,7 @@ Result<pb::FixReport> try_fixes(const FixRequest& request, const World& world) {
   if (auto done = trials.fixes_of_candidates(); !done) return tl::unexpected(done.error());
   if (request.own.empty()) {
     if (auto done = trials.pairs(); !done) return tl::unexpected(done.error());
+    if (auto done = trials.in_turn(); !done) return tl::unexpected(done.error());
   }
   for (Attempt& attempt : trials.take()) *report.add_fixes() = std::move(attempt.trial);
   report.set_simulations(trials.simulations());

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fixes tried in simulation: each candidate's fixes, and two of them together where none alone is enough, are applied to
-// the broken scenario as a person would apply them, simulated, judged (judge.hpp) and ranked by what they recover.
+// the broken scenario as a person would apply them, simulated, judged (judge.hpp) and ranked by what they recover. Where that
+// does not restore the job either, what the best one leaves is looked at anew.
 // Deterministic.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +25,10 @@ struct OwnFix {
   std::vector<pb::Patch> patches;
 };
 
+// Likely causes of what is left of a job after a fix, most likely first.
+using LookAgain = std::function<Result<std::vector<FaultUse>>(const sim::Scenario& repaired,
+                                                              const pb::Outcome& outcome)>;
+
 struct FixRequest {
   const sim::Scenario& broken;
   const pb::Outcome& outcome;            // of `broken`
@@ -30,6 +36,7 @@ struct FixRequest {
   std::span<const FaultUse> candidates;  // most likely first
   const Categories& categories;
   std::span<const OwnFix> own = {};
+  LookAgain look_again = {};  // empty: one look is all
 };
 
 // Restoring fixes first, then by time recovered, then by how often the pattern solved this symptom in the study, then in

@@ -2,6 +2,7 @@
 #include "faults/fix/fix.hpp"
 
 #include <catch2/catch.hpp>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,13 @@ using namespace rehearse::faults;
 
 namespace {
 
+// Uses of faults that a second look finds.
+using Seen = std::function<std::vector<std::string>(const sim::Scenario&, const pb::Outcome&)>;
+
 // The fixes of `tried` against a job broken by all of `injected`.
 pb::FixReport fixes_for(const std::vector<std::string>& injected,
-                        const std::vector<std::string>& tried,
-                        const std::vector<OwnFix>& own = {}) {
+                        const std::vector<std::string>& tried, const std::vector<OwnFix>& own = {},
+                        const Seen& seen = {}) {
   const auto catalogue = FaultCatalogue::load_shipped();
   const auto categories = Categories::load_shipped();
   REQUIRE(catalogue);
@@ -32,12 +36,24 @@ pb::FixReport fixes_for(const std::vector<std::string>& injected,
   std::vector<FaultUse> uses;
   for (const std::string& text : tried) uses.push_back(*parse_fault(text, *catalogue));
   const pb::Outcome outcome = *world.simulate(broken), baseline = *world.simulate(healthy);
+  LookAgain again;
+  if (seen) {
+    again = [&](const sim::Scenario& repaired,
+                const pb::Outcome& left) -> Result<std::vector<FaultUse>> {
+      std::vector<FaultUse> out;
+      for (const std::string& text : seen(repaired, left)) {
+        out.push_back(*parse_fault(text, *catalogue));
+      }
+      return out;
+    };
+  }
   const auto report = try_fixes({.broken = broken,
                                  .outcome = outcome,
                                  .baseline = baseline,
                                  .candidates = uses,
                                  .categories = *categories,
-                                 .own = own},
+                                 .own = own,
+                                 .look_again = again},
                                 world);
   REQUIRE(report);
   return *report;
@@ -115,6 +131,45 @@ TEST_CASE("two faults at once need two fixes together", "[faults][fix]") {
   CHECK(best.alone(1).find("F60:rank=11,factor=3) alone gives back 200") != std::string::npos);
   for (int i = 1; i < report.fixes_size(); ++i) CHECK_FALSE(report.fixes(i).restores());
   CHECK(report.simulations() > 2);
+}
+
+TEST_CASE("what the best fix leaves is looked at again and repaired on top of it",
+          "[faults][fix]") {
+  const std::vector<std::string> both = {"F16:node=1", "F60:rank=11,factor=3"};
+  // The diagnosis saw one of the two only.
+  CHECK_FALSE(fixes_for(both, {"F16:node=1"}).fixes(0).restores());
+  int looks = 0;
+  const pb::FixReport report =
+      fixes_for(both, {"F16:node=1"}, {}, [&](const sim::Scenario&, const pb::Outcome& left) {
+        ++looks;
+        // All-reduce is as fast as ever, and a rank computes three times as long.
+        CHECK(left.step_time_ns().mean() == 320'000'000);
+        return std::vector<std::string>{"F60:rank=11,factor=3"};
+      });
+  CHECK(looks == 1);
+  const pb::FixTrial& best = report.fixes(0);
+  CHECK(best.restores());
+  CHECK(best.use() == "F16:node=1 + F60:rank=11,factor=3");
+  REQUIRE(best.alone_size() == 2);
+  CHECK(best.alone(0).find("F16:node=1) alone gives back 140") != std::string::npos);
+  CHECK(best.alone(1).find("F60:rank=11,factor=3) is what the job shows after the first") !=
+        std::string::npos);
+  // Nobody looks again where the job is restored, nor after a fix that changes nothing.
+  CHECK(fixes_for({"F16:node=1"}, {"F16:node=1"}, {},
+                  [&](const auto&, const auto&) {
+                    ++looks;
+                    return std::vector<std::string>{};
+                  })
+            .fixes(0)
+            .restores());
+  CHECK_FALSE(fixes_for(both, {"F37:node=1"}, {},
+                        [&](const auto&, const auto&) {
+                          ++looks;
+                          return std::vector<std::string>{};
+                        })
+                  .fixes(0)
+                  .restores());
+  CHECK(looks == 1);
 }
 
 TEST_CASE("a pair is not tried where one fix is enough", "[faults][fix]") {
