@@ -91,12 +91,17 @@ Result<bool> leaves_settings(const FaultUse& use, const pb::Outcome& evidence,
                                                              configured->training());
 }
 
-// The best causes alone, for a second one to be looked for beside them.
+// The best causes alone, for a second one to be looked for beside them: what the configuration shows first, also where it alone
+// would have ended otherwise.
 std::vector<Alone> best_alone(const std::vector<Suspected>& all) {
   std::vector<Alone> out;
-  for (const Suspected& suspected : all) {
-    if (suspected.trial && suspected.trial->likeness.score > 0) {
-      out.push_back({suspected.places[suspected.best], *suspected.trial});
+  for (const bool configured : {true, false}) {
+    for (const Suspected& suspected : all) {
+      if (!suspected.trial) continue;
+      const Candidate& place = suspected.places[suspected.best];
+      if (place.configured != configured) continue;
+      if (!configured && suspected.trial->likeness.score <= 0) continue;
+      out.push_back({place, *suspected.trial});
     }
   }
   return out;

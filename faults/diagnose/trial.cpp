@@ -43,7 +43,9 @@ const pb::Parameter* strength_of(const pb::Fault& fault) {
   return nullptr;
 }
 
-Result<Trial> Laboratory::once(const FaultUse& use) { return simulate({&use, 1}, use); }
+Result<Trial> Laboratory::once(const FaultUse& use) {
+  return beside_ ? both(*beside_, use) : simulate({&use, 1}, use);
+}
 
 Result<Trial> Laboratory::both(const FaultUse& first, const FaultUse& second) {
   const bool in_order = first.fault().id() <= second.fault().id();

@@ -63,6 +63,8 @@ class Laboratory {
   // The user asked to stop: no simulation was made since, and what was found is not whole.
   [[nodiscard]] const std::optional<Error>& interrupted() const { return interrupted_; }
   [[nodiscard]] bool exhausted() const { return simulations_ >= limit_; }
+  // From now on every fault is tried beside this one, which is in the job too; nothing: alone again.
+  void beside(std::optional<FaultUse> other) { beside_ = std::move(other); }
   // At least so many simulations more than were made so far.
   void allow(uint32_t more) { limit_ = std::max(limit_, simulations_ + more); }
 
@@ -77,6 +79,7 @@ class Laboratory {
   const World& world_;
   uint32_t limit_;
   uint32_t simulations_ = 0;
+  std::optional<FaultUse> beside_;
   std::optional<Error> interrupted_;
   std::map<std::string, Trial> done_;
 };

@@ -5,14 +5,16 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/document.hpp"
+#include "faults/diagnose/suspected.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace rehearse::faults {
 namespace {
 
-constexpr size_t kFirstsTried = 3, kPairsSimulated = 4, kPairsFitted = 2, kPlacesOfSecond = 1;
+constexpr size_t kFirstsTried = 3, kSecondsTried = 4, kPairsFitted = 2, kPlacesOfSecond = 1;
 // What the configuration shows goes before what nobody saw.
 constexpr double kShownBefore = 0.1;
 // Strengths that a second cause may have against the one it was tried with, as multiples of what it does.
@@ -22,6 +24,14 @@ constexpr std::array kStrengthSteps = {0.8, 0.4, 0.2, 0.1};
 constexpr int kStepsOneWay = 3;
 // An aspect that agrees so much less without a cause is one that the cause is needed for.
 constexpr double kNeeded = 0.1;
+
+// Whether what two runs show can be added up: those that come to their end show the same kinds of things, right or wrong.
+bool end_alike(pb::Verdict a, pb::Verdict b) {
+  const auto whole = [](pb::Verdict verdict) {
+    return verdict == pb::COMPLETED || verdict == pb::WRONG_SEMANTICS;
+  };
+  return a == b || (whole(a) && whole(b));
+}
 
 // Runs that end in another way have little in common: settings, memory, what was noticed.
 Changes common_to_all(const Changes& changes) {
@@ -99,25 +109,50 @@ Result<pb::Scenario> configured_with(const pb::Scenario& healthy, const FaultUse
   return out;
 }
 
+// As long as it lives, faults are tried in the job that has `other` too.
+class Beside {
+ public:
+  Beside(Laboratory& laboratory, std::optional<FaultUse> other) : laboratory_(laboratory) {
+    laboratory_.beside(std::move(other));
+  }
+  Beside(const Beside&) = delete;
+  Beside& operator=(const Beside&) = delete;
+  ~Beside() { laboratory_.beside(std::nullopt); }
+
+ private:
+  Laboratory& laboratory_;
+};
+
 // Faults that could have made what the first one leaves, the likeliest sum first, one place of each fault.
 Result<std::vector<Guess>> guesses_for(const Clues& clues, const Alone& first,
                                        const std::vector<Candidate>& seconds,
                                        Laboratory& laboratory) {
   std::vector<Guess> out;
   std::map<std::string, size_t> places;
+  // What the configuration shows is there: the others are tried in that job, where they may end it in another way than alone.
+  const bool shown = first.candidate.configured;
+  const Beside job(laboratory, shown ? std::optional(first.trial.use) : std::nullopt);
+  const Changes of_first = end_alike(first.trial.verdict, clues.outcome.verdict())
+                               ? first.trial.changes
+                               : common_to_all(first.trial.changes);
   for (const Candidate& second : seconds) {
     const std::string& id = second.use.fault().id();
     if (id == first.candidate.use.fault().id() || ++places[id] > kPlacesOfSecond) continue;
     const auto trial = laboratory.once(second.use);
     if (!trial && trial.error().code == Code::kInterrupted) return tl::unexpected(trial.error());
     if (!trial) continue;
-    const bool same_end = trial->verdict == clues.outcome.verdict();
-    const Changes own = same_end ? trial->changes : common_to_all(trial->changes);
     Guess guess{&second};
-    for (const double scale : kScales) {
-      if (scale != 1 && !strength_of(second.use.fault())) continue;
-      const Changes sum = together(first.trial.changes, own, scale);
-      guess.score = std::max(guess.score, likeness(clues.changes, sum).score);
+    if (shown) {
+      guess.score = std::max(trial->likeness.score, trial->shape);
+    } else {
+      const Changes own = end_alike(trial->verdict, clues.outcome.verdict())
+                              ? trial->changes
+                              : common_to_all(trial->changes);
+      for (const double scale : kScales) {
+        if (scale != 1 && !strength_of(second.use.fault())) continue;
+        const Changes sum = together(of_first, own, scale);
+        guess.score = std::max(guess.score, likeness(clues.changes, sum).score);
+      }
     }
     if (second.configured) guess.score += kShownBefore;
     const auto same = std::find_if(out.begin(), out.end(), [&](const Guess& other) {
@@ -131,6 +166,34 @@ Result<std::vector<Guess>> guesses_for(const Clues& clues, const Alone& first,
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const Guess& a, const Guess& b) { return a.score > b.score; });
+  return out;
+}
+
+// The best guesses that promise more than the first one alone.
+std::set<std::string> promising(const std::vector<Guess>& guesses, const Alone& first) {
+  const double enough = first.trial.likeness.score + kSecondWorth;
+  std::set<std::string> out;
+  for (const Guess& guess : guesses) {
+    if (out.size() >= kSecondsTried || guess.score < enough) break;
+    out.insert(guess.second->use.fault().id());
+  }
+  return out;
+}
+
+// These faults beside the first one as it is, at all their places and with fitted strengths and moments, the best first: what is
+// looked for is tried in the job in which it would be.
+Result<std::vector<Suspected>> seconds_beside(const Alone& first, const std::set<std::string>& ids,
+                                              const std::vector<Candidate>& seconds, bool from_logs,
+                                              Laboratory& laboratory) {
+  std::vector<Candidate> wanted;
+  for (const Candidate& second : seconds) {
+    if (ids.contains(second.use.fault().id())) wanted.push_back(second);
+  }
+  std::vector<Suspected> out = by_fault(std::move(wanted));
+  const Beside job(laboratory, first.trial.use);
+  if (auto tried = try_all(out, from_logs, laboratory); !tried) {
+    return tl::unexpected(tried.error());
+  }
   return out;
 }
 
@@ -159,6 +222,11 @@ Result<std::optional<TwoCauses>> find_two_causes(const Clues& clues,
                                                  std::span<const Alone> firsts,
                                                  Laboratory& laboratory) {
   std::optional<TwoCauses> best;
+  if (firsts.empty()) return best;
+  const Alone& best_single =
+      *std::max_element(firsts.begin(), firsts.end(), [](const Alone& a, const Alone& b) {
+        return a.trial.likeness.score < b.trial.likeness.score;
+      });
   for (const Alone& first : firsts.first(std::min(firsts.size(), kFirstsTried))) {
     const Changes left = left_by(clues.changes, first.trial.changes);
     RH_TRY(const pb::Scenario with_first, configured_with(clues.healthy, first.trial.use));
@@ -171,27 +239,26 @@ Result<std::optional<TwoCauses>> find_two_causes(const Clues& clues,
                      .logs_only = clues.logs_only};
     RH_TRY(const std::vector<Candidate> seconds, find_candidates(rest, catalogue));
     RH_TRY(const auto guesses, guesses_for(clues, first, seconds, laboratory));
-    std::vector<std::pair<Trial, const Candidate*>> tried;
-    for (const Guess& guess : guesses) {
-      if (tried.size() >= kPairsSimulated) break;
-      auto trial = laboratory.both(first.trial.use, guess.second->use);
-      if (trial) tried.emplace_back(std::move(*trial), guess.second);
-    }
-    std::stable_sort(tried.begin(), tried.end(), [](const auto& a, const auto& b) {
-      return a.first.likeness.score > b.first.likeness.score;
-    });
+    RH_TRY(const std::vector<Suspected> tried,
+           seconds_beside(first, promising(guesses, first), seconds, clues.logs_only, laboratory));
     for (size_t i = 0; i < std::min(tried.size(), kPairsFitted); ++i) {
-      PairFit fit(first.trial.use, tried[i].second->use, tried[i].first, laboratory);
+      if (!tried[i].trial) break;
+      const Candidate& second = tried[i].places[tried[i].best];
+      // The first one alone was made as strong as both are: beside it the second one was fitted too weak.
+      const auto usual = laboratory.both(first.trial.use, second.use);
+      const bool weak = usual && usual->likeness.score > tried[i].trial->likeness.score;
+      const Trial& start = weak ? *usual : *tried[i].trial;
+      PairFit fit(first.trial.use, start.use, start, laboratory);
       fit.run();
       const Likeness& both = fit.trial().likeness;
       if (best && both.score <= best->likeness.score) continue;
       const auto one = laboratory.once(fit.first()), other = laboratory.once(fit.second());
       if (!one || !other) continue;
-      const double alone = std::max(
-          {one->likeness.score, other->likeness.score, firsts.front().trial.likeness.score});
+      const double alone =
+          std::max({one->likeness.score, other->likeness.score, best_single.trial.likeness.score});
       if (both.score < alone + kSecondWorth) continue;
       best = TwoCauses{part_of(first.candidate, fit.first(), other->likeness, both),
-                       part_of(*tried[i].second, fit.second(), one->likeness, both), both};
+                       part_of(second, fit.second(), one->likeness, both), both};
     }
   }
   return best;

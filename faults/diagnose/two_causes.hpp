@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two causes at once, for evidence of which the best single cause leaves a part unexplained. What the first cause does is
-// taken from the evidence; faults that could have made the rest are tried alone, their changes added to the first one's, and
-// the pairs that come nearest are simulated together with both strengths fitted. Deterministic.
+// taken from the evidence; faults that could have made the rest are tried alone, and their changes added to the first one's. Those
+// whose sums come nearest are tried in the job that has the first one, at all their places, and both strengths are fitted.
+// Deterministic.
 #pragma once
 
 #include <optional>
@@ -30,7 +31,7 @@ struct TwoCauses {
 };
 
 // The pair that explains most, where it explains more than either alone (kSecondWorth); nothing otherwise. `firsts` are
-// the best single causes, best first.
+// the single causes that are tried as the first, in that order; the laboratory is left as it was.
 [[nodiscard]] Result<std::optional<TwoCauses>> find_two_causes(const Clues& clues,
                                                                const FaultCatalogue& catalogue,
                                                                std::span<const Alone> firsts,

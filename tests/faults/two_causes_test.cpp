@@ -6,6 +6,8 @@
 #include <set>
 
 #include "faults/diagnose/diagnose.hpp"
+#include "faults/diagnose/observable.hpp"
+#include "faults/diagnose/trial.hpp"
 #include "tests/faults/small_world.hpp"
 
 namespace rehearse::two_causes_test {
@@ -68,6 +70,34 @@ TEST_CASE("the strengths of two faults are both fitted", "[faults][diagnose]") {
     const double factor = std::stod(cause.use().substr(cause.use().find("factor=") + 7));
     CHECK(factor == Approx(1.6).epsilon(0.1));
   }
+}
+
+TEST_CASE("what is tried beside a cause is tried in the job that has it", "[faults][diagnose]") {
+  const auto catalogue = FaultCatalogue::load_shipped();
+  REQUIRE(catalogue);
+  const World world = testing::small_world();
+  const sim::Scenario healthy = testing::small_scenario();
+  const pb::Outcome baseline = observable(*world.simulate(healthy));
+  const Changes nothing;
+  Laboratory laboratory(healthy, baseline, {.outcome = baseline, .changes = nothing}, world, 10);
+  const FaultUse sockets = *parse_fault("F16:node=1", *catalogue);
+  const FaultUse slow = *parse_fault("F60:rank=3,factor=2", *catalogue);
+  const auto alone = laboratory.once(slow);
+  laboratory.beside(sockets);
+  const auto beside = laboratory.once(slow);
+  laboratory.beside(std::nullopt);
+  const auto again = laboratory.once(slow);
+  const auto both = laboratory.both(sockets, slow);
+  REQUIRE(alone);
+  REQUIRE(beside);
+  REQUIRE(again);
+  REQUIRE(both);
+  CHECK(alone->size == Approx(100.0 / 120));
+  CHECK(beside->size == Approx(240.0 / 120));
+  CHECK(beside->use.text() == slow.text());
+  CHECK(again->size == alone->size);
+  CHECK(both->size == beside->size);
+  CHECK(laboratory.simulations() == 2);
 }
 
 TEST_CASE("one fault is not taken for two", "[faults][diagnose]") {
