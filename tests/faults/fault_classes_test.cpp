@@ -7,6 +7,7 @@
 
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "faults/diagnose/diagnose.hpp"
 #include "faults/diagnose/likeness.hpp"
 #include "faults/diagnose/observable.hpp"
 #include "faults/fault_use.hpp"
@@ -80,13 +81,19 @@ class Job {
   [[nodiscard]] const pb::Scenario& document() const { return healthy_.document; }
   [[nodiscard]] int64_t duration() const { return baseline_.end_ns(); }
 
-  [[nodiscard]] Seen with(const FaultUse& use) const {
+  // `unrecorded`: nothing was recorded of the ranks at the fault's place.
+  [[nodiscard]] Seen with(const FaultUse& use, bool unrecorded = false) const {
     const auto patches = patches_of(use, healthy_.document);
     REQUIRE(patches);
     sim::Scenario broken = healthy_;
     for (const pb::Patch& patch : *patches) REQUIRE(world_.apply(broken, patch));
-    const auto outcome = world_.simulate(broken);
+    auto outcome = world_.simulate(broken);
     REQUIRE(outcome);
+    pb::Cause there;
+    if (unrecorded) add_culprits(use, healthy_.document, there);
+    for (const pb::Culprit& culprit : there.culprits()) {
+      if (culprit.has_rank()) outcome->add_not_recorded(culprit.rank());
+    }
     return {outcome->verdict(), changes_of(observable(*outcome), observable(baseline_))};
   }
 
@@ -115,7 +122,7 @@ TEST_CASE("faults of one class have observable runs that are equal within noise"
     const Job job(row.scenario(), settings, world, reporter);
     // As written, and at places and moments that nobody chose.
     for (int place = 0; place <= kPlaces; ++place) {
-      std::vector<Seen> seen;
+      std::vector<Seen> seen, recorded;
       std::vector<std::string> uses;
       for (const pb::AlikeFault& fault : row.alike()) {
         INFO(fault.use());
@@ -124,8 +131,13 @@ TEST_CASE("faults of one class have observable runs that are equal within noise"
         REQUIRE(written);
         const FaultUse use =
             place == 0 ? *written : moved(*written, job.document(), job.duration(), place);
-        seen.push_back(job.with(use));
+        seen.push_back(job.with(use, row.unrecorded()));
+        // Where everything is recorded they are told apart, or it would be a class of all jobs.
+        if (row.unrecorded()) recorded.push_back(job.with(use));
         uses.push_back(use.text());
+      }
+      for (size_t i = 1; i < recorded.size(); ++i) {
+        CHECK(likeness(recorded[0].changes, recorded[i].changes).score < kExplains);
       }
       for (size_t i = 1; i < seen.size(); ++i) {
         INFO(uses[0] << " and " << uses[i]);
