@@ -16,8 +16,9 @@ namespace rehearse::traces::flight_recorder {
 [[nodiscard]] bool sniff_json(std::string_view head);
 // A pickle that holds a dict; whether it is a dump shows when it is read.
 [[nodiscard]] bool sniff_pickle(std::string_view head);
-// kBadInput when it is no dump or cannot be read as plain data, kLimit above 256 MiB. The rank is
-// taken from the name of the file ("rank03.json", "_dump_3", "nccl_trace_rank_3").
+// kBadInput when it is no dump or cannot be read as plain data, kLimit above 256 MiB. The rank is taken from the name of the
+// file where that has the word ("rank03.json", "nccl_trace_rank_3"), else from the dump, where it says so or one rank alone is in
+// all of its groups, else from the number that the name ends with ("_dump_3", "job.3.txt").
 [[nodiscard]] Result<FilePart> read(Source& source, ReadContext& context);
 
 // Plain data as a dump; `file` is for findings. kBadInput when it is none.

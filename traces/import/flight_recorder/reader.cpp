@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <charconv>
+#include <set>
 
 #include "traces/import/flight_recorder/flight_recorder.hpp"
 #include "traces/import/flight_recorder/pickle.hpp"
@@ -90,9 +91,7 @@ Result<ValueId> from_json(std::string_view text, const std::string& name, Values
   return root;
 }
 
-std::optional<uint32_t> rank_of_file(const std::string& name) {
-  if (const auto rank = rank_of_name(name)) return rank;
-  // PyTorch writes <prefix><rank>.
+std::optional<uint32_t> number_at_end_of(std::string_view name) {
   size_t first = name.size();
   while (first > 0 && name[first - 1] >= '0' && name[first - 1] <= '9') --first;
   uint32_t rank = 0;
@@ -102,6 +101,35 @@ std::optional<uint32_t> rank_of_file(const std::string& name) {
     return std::nullopt;
   }
   return rank;
+}
+
+// PyTorch writes <prefix><rank>; whoever collects the files may have put an extension behind it.
+std::optional<uint32_t> rank_at_end_of(std::string_view name) {
+  if (const auto rank = number_at_end_of(name)) return rank;
+  const size_t dot = name.rfind('.');
+  return dot == name.npos ? std::nullopt : number_at_end_of(name.substr(0, dot));
+}
+
+// The one rank that is in all groups of a dump: a process records those that it is a member of.
+std::optional<uint32_t> rank_in_all_groups(const pb::FlightRecorder& recorder) {
+  std::set<uint32_t> in_all;
+  bool first = true;
+  for (const pb::FlightGroup& group : recorder.groups()) {
+    if (group.ranks().empty()) continue;
+    const std::set<uint32_t> members(group.ranks().begin(), group.ranks().end());
+    if (first) in_all = members;
+    first = false;
+    std::erase_if(in_all, [&](uint32_t rank) { return !members.contains(rank); });
+  }
+  return in_all.size() == 1 ? std::optional(*in_all.begin()) : std::nullopt;
+}
+
+// What the name says in words goes first, then what the dump says itself; a bare number may count the processes of a node.
+std::optional<uint32_t> rank_of_dump(const std::string& name, const pb::FlightRecorder& recorder) {
+  if (const auto rank = rank_of_name(name)) return rank;
+  if (recorder.has_rank()) return recorder.rank();
+  if (const auto rank = rank_in_all_groups(recorder)) return rank;
+  return rank_at_end_of(name);
 }
 
 }  // namespace
@@ -144,9 +172,9 @@ Result<FilePart> read(Source& source, ReadContext& context) {
   RH_TRY(*evidence.mutable_flight_recorder(),
          to_recorder(values, root, source.name(), context.findings));
   pb::FlightRecorder& recorder = *evidence.mutable_flight_recorder();
-  if (const auto rank = rank_of_file(evidence.source())) {
+  if (const auto rank = rank_of_dump(evidence.source(), recorder)) {
     recorder.set_rank(*rank);
-  } else if (!recorder.has_rank()) {
+  } else {
     context.findings.add("flight-recorder-rank-unknown", Severity::kWarning, source.name(),
                          "a dump does not tell its rank; put it into the name (rank3.json)");
   }
