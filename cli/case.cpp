@@ -7,6 +7,7 @@
 #include "cli/outcome_file.hpp"
 #include "cli/report/documents.hpp"
 #include "cli/scenario_options.hpp"
+#include "faults/diagnose/from_logs.hpp"
 #include "faults/diagnose/observable.hpp"
 #include "faults/world.hpp"
 #include "sim/prepared.hpp"
@@ -86,6 +87,21 @@ Result<Case> load_case(Context& context, const std::string& input) {
   return what;
 }
 
+Result<Case> case_of_logs(Context& context, faults::JobLogs logs) {
+  RH_TRY(Case what, empty_case(context));
+  if (!context.has("scenario")) {
+    return fail(Code::kUsage, "logs and dumps do not tell what job they are of",
+                context.inputs().front(), "name the job as it should be with --scenario");
+  }
+  RH_TRY(what.healthy,
+         sim::load_scenario(context.get<std::string>("scenario"), context.reporter()));
+  sim::prepare(what.healthy);
+  RH_TRY(what.baseline, faults::simulated_world(context.reporter()).simulate(what.healthy));
+  what.evidence = what.baseline;
+  what.logs = std::move(logs);
+  return what;
+}
+
 Result<Case> case_of(const pb::Outcome& outcome, const std::string& path, Context& context) {
   RH_TRY(Case what, empty_case(context));
   const pb::Origin healthy = unchanged(outcome.origin());
@@ -123,6 +139,14 @@ Result<std::vector<std::vector<faults::FaultUse>>> likely_causes(
 
 Result<pb::Diagnosis> diagnose(const Case& what, const faults::World& world, uint32_t max_runs) {
   RH_TRY(const faults::FaultClasses classes, faults::FaultClasses::load_shipped());
+  if (what.logs) {
+    return faults::diagnose_from_logs({.logs = *what.logs,
+                                       .healthy = what.healthy,
+                                       .simulated = what.baseline,
+                                       .classes = &classes,
+                                       .max_simulations = max_runs},
+                                      what.catalogue, world);
+  }
   return faults::diagnose({.evidence = what.evidence,
                            .healthy = what.healthy,
                            .configured = what.broken ? &what.broken->document.launch() : nullptr,

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "cli/context.hpp"
 #include "faults/diagnose/diagnose.hpp"
+#include "faults/diagnose/job_logs.hpp"
 #include "faults/fault_catalogue.hpp"
 #include "faults/fault_use.hpp"
 #include "faults/world.hpp"
@@ -26,6 +27,8 @@ struct Case {
   // What is observed; what was injected is removed from it.
   pb::Outcome evidence;
   std::optional<pb::Calibration> calibration = std::nullopt;  // of the platform, by --patch-file
+  // What the ranks left behind, where that is all there is; `evidence` is then the healthy run.
+  std::optional<faults::JobLogs> logs = std::nullopt;
 };
 
 // `input` is a scenario with --set, --fault or --patch, which is simulated, or an outcome
@@ -33,6 +36,9 @@ struct Case {
 [[nodiscard]] Result<Case> load_case(Context& context, const std::string& input);
 // The same of the first input.
 [[nodiscard]] Result<Case> load_case(Context& context);
+
+// A job of which logs and dumps are all there is; the job as it should be is --scenario.
+[[nodiscard]] Result<Case> case_of_logs(Context& context, faults::JobLogs logs);
 
 // Of an outcome that remembers what it was simulated from (`origin`): that scenario with its edits and without, run
 // again. Files it names are looked for beside `path` too. kBadInput when it does not tell, or when the run ends

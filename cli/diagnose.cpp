@@ -12,7 +12,6 @@
 #include "cli/scenario_options.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
-#include "faults/diagnose/from_logs.hpp"
 #include "faults/diagnose/logs.hpp"
 #include "faults/diagnose/recorders.hpp"
 #include "faults/diagnose/trace_stragglers.hpp"
@@ -171,17 +170,8 @@ Result<pb::Diagnosis> diagnosis_of(const EvidenceInput& input, Context& context)
   }
   RH_TRY(const faults::FaultCatalogue catalogue, fault_catalogue(context.arguments()));
   if (!context.has("scenario")) return faults::diagnose_by_rules(input.logs, catalogue);
-  RH_TRY(const sim::Scenario healthy,
-         sim::load_scenario(context.get<std::string>("scenario"), context.reporter()));
-  const faults::World world = faults::simulated_world(context.reporter());
-  RH_TRY(const pb::Outcome simulated, world.simulate(healthy));
-  RH_TRY(const faults::FaultClasses classes, faults::FaultClasses::load_shipped());
-  return faults::diagnose_from_logs({.logs = input.logs,
-                                     .healthy = healthy,
-                                     .simulated = simulated,
-                                     .classes = &classes,
-                                     .max_simulations = kMostRuns},
-                                    catalogue, world);
+  RH_TRY(const Case what, case_of_logs(context, input.logs));
+  return diagnose(what, faults::simulated_world(context.reporter()), kMostRuns);
 }
 
 Result<int> run_diagnose(Context& context) {

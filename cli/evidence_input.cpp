@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
-#include <set>
 #include <span>
+#include <tuple>
+#include <utility>
 
 #include "traces/evidence/evidence.hpp"
 #include "traces/import/format.hpp"
@@ -55,8 +57,18 @@ Result<std::vector<fs::path>> files_below(const fs::path& folder) {
   return out;
 }
 
-void take(std::vector<pb::Evidence> found, const fs::path& file, std::set<uint32_t>& ranks,
-          EvidenceInput& out) {
+// Whether two dumps of a rank are the same one, in one form or another.
+bool is_same_dump(const pb::FlightRecorder& a, const pb::FlightRecorder& b) {
+  const auto last = [](const pb::FlightRecorder& recorder) {
+    if (recorder.entries().empty()) return std::tuple<int64_t, int64_t, std::string>{};
+    const pb::FlightEntry& entry = *recorder.entries().rbegin();
+    return std::tuple(entry.record_id(), entry.collective_seq(), entry.group_name());
+  };
+  return a.entries_size() == b.entries_size() && last(a) == last(b);
+}
+
+Result<void> take(std::vector<pb::Evidence> found, const fs::path& file,
+                  std::map<uint32_t, fs::path>& ranks, EvidenceInput& out) {
   const auto rank = traces::rank_of_name(file.filename().string());
   if (rank) out.logs.ranks.insert(*rank);
   for (pb::Evidence& evidence : found) {
@@ -65,9 +77,23 @@ void take(std::vector<pb::Evidence> found, const fs::path& file, std::set<uint32
     }
     if (!evidence.has_flight_recorder()) continue;
     pb::FlightRecorder& recorder = *evidence.mutable_flight_recorder();
-    if (recorder.has_rank() && !ranks.insert(recorder.rank()).second) continue;
-    out.logs.recorders.push_back(std::move(recorder));
+    const auto other = recorder.has_rank() ? ranks.try_emplace(recorder.rank(), file)
+                                           : std::pair(ranks.end(), true);
+    if (other.second) {
+      out.logs.recorders.push_back(std::move(recorder));
+      continue;
+    }
+    const auto& known = out.logs.recorders;
+    const auto same = std::find_if(known.begin(), known.end(), [&](const auto& one) {
+      return one.has_rank() && one.rank() == recorder.rank();
+    });
+    if (same == known.end() || is_same_dump(*same, recorder)) continue;
+    return fail(Code::kBadInput,
+                fmt::format("another dump of rank {} than {}", recorder.rank(),
+                            other.first->second.string()),
+                file.string(), "name the folder of one job, or the dumps of one hang");
   }
+  return {};
 }
 
 // Errors and steps that the program itself printed, in the first kMostText bytes of a text. Data (recordings, JSON, tables of
@@ -120,9 +146,9 @@ std::vector<fs::path> recordings(const std::vector<fs::path>& files) {
 
 Result<EvidenceInput> sort_inputs(Context& context) {
   EvidenceInput out;
-  std::set<uint32_t> ranks;
-  std::vector<fs::path> silent;  // files that are no evidence of another kind
-  std::optional<Error> wrong;    // with the file that was named
+  std::map<uint32_t, fs::path> ranks;  // that left a dump, and where
+  std::vector<fs::path> silent;        // files that are no evidence of another kind
+  std::optional<Error> wrong;          // with the file that was named
   Findings findings;
   for (const std::string& input : context.inputs()) {
     std::error_code error;
@@ -150,7 +176,9 @@ Result<EvidenceInput> sort_inputs(Context& context) {
       if (!found && found.error().code == Code::kInterrupted)
         return tl::unexpected(std::move(found).error());
       if (found && !found->empty()) {
-        take(std::move(*found), file, ranks, out);
+        if (auto taken = take(std::move(*found), file, ranks, out); !taken) {
+          return tl::unexpected(std::move(taken).error());
+        }
       } else if (!printed) {
         ++out.ignored;
       }

@@ -19,7 +19,8 @@ struct EvidenceInput {
   uint32_t ignored = 0;                       // files that hold no evidence
 };
 
-// kUsage for two scenarios or outcomes, kBadInput when nothing is evidence and no recordings are there.
+// kUsage for two scenarios or outcomes, kBadInput when nothing is evidence and no recordings are there, and for dumps of one rank that
+// differ: they are not of one job.
 [[nodiscard]] Result<EvidenceInput> sort_inputs(Context& context);
 
 }  // namespace rehearse::cli

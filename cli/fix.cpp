@@ -11,9 +11,12 @@
 #include "base/units.hpp"
 #include "cli/case.hpp"
 #include "cli/draws_option.hpp"
+#include "cli/evidence_input.hpp"
+#include "cli/outcome_file.hpp"
 #include "cli/scenario_options.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
+#include "faults/diagnose/observable.hpp"
 #include "faults/fix/own.hpp"
 #include "faults/symptoms/classifier.hpp"
 
@@ -134,6 +137,24 @@ Result<sim::Scenario> with_causes(const Case& what, const std::vector<faults::Fa
   return broken;
 }
 
+// What a repaired job still shows, where it is simulated from the scenario itself: a job that causes were put into has no other.
+faults::LookAgain look_again(const Case& what, Context& context) {
+  if (!what.broken || context.has("cause")) return {};
+  return [&what, &context](const sim::Scenario& repaired,
+                           const pb::Outcome& outcome) -> Result<std::vector<faults::FaultUse>> {
+    Case left = what;
+    left.broken = repaired;
+    left.evidence = faults::observable(outcome);
+    *left.evidence.mutable_baseline_step_time_ns() = what.baseline.step_time_ns();
+    RH_TRY(const pb::Diagnosis diagnosis,
+           diagnose(left, faults::simulated_world(context.reporter()), kMostRuns));
+    RH_TRY(const Causes causes, likely_causes(diagnosis, what.catalogue));
+    std::vector<faults::FaultUse> out;
+    for (const auto& group : causes) out.insert(out.end(), group.begin(), group.end());
+    return out;
+  };
+}
+
 Result<pb::FixReport> report_of(const Case& what, const sim::Scenario& broken,
                                 std::span<const faults::FaultUse> causes,
                                 std::span<const faults::OwnFix> own, Context& context) {
@@ -143,7 +164,8 @@ Result<pb::FixReport> report_of(const Case& what, const sim::Scenario& broken,
                                                   .baseline = what.baseline,
                                                   .candidates = causes,
                                                   .categories = categories,
-                                                  .own = own},
+                                                  .own = own,
+                                                  .look_again = look_again(what, context)},
                                                  faults::simulated_world(context.reporter())));
   RH_TRY(const auto drawing, asked_draws(context, what.calibration, what.healthy.document));
   if (drawing) {
@@ -173,14 +195,30 @@ Result<pb::FixReport> all_fixes(const Case& what, Context& context) {
   pb::FixReport report;
   for (const auto& group : causes) {
     RH_TRY(const sim::Scenario broken, with_causes(what, group));
-    RH_TRY(pb::FixReport one, report_of(what, broken, group, own, context));
+    // Logs tell no times: what is repaired is the job with the cause in it, as simulated.
+    Case with_cause = what;
+    if (what.logs) {
+      RH_TRY(with_cause.evidence, faults::simulated_world(context.reporter()).simulate(broken));
+    }
+    RH_TRY(pb::FixReport one, report_of(with_cause, broken, group, own, context));
     faults::add_fixes(std::move(one), report);
   }
   return report;
 }
 
+Result<Case> case_of_input(Context& context) {
+  if (is_outcome_file(context.inputs().front())) return load_case(context);
+  RH_TRY(EvidenceInput input, sort_inputs(context));
+  if (!input.main.empty()) return load_case(context, input.main);
+  if (!input.traces.empty()) {
+    return fail(Code::kUsage, "a recording alone is no broken job", context.inputs().front(),
+                "`diagnose` tells its stragglers; give a scenario of it with what is wrong");
+  }
+  return case_of_logs(context, std::move(input.logs));
+}
+
 Result<int> run_fix(Context& context) {
-  RH_TRY(const Case what, load_case(context));
+  RH_TRY(const Case what, case_of_input(context));
   RH_TRY(const pb::FixReport report, all_fixes(what, context));
   auto done = context.json() ? context.print(to_json(report))
                              : context.print(std::string_view(text_of(report, context.terminal())));
@@ -199,16 +237,20 @@ Verb fix_verb() {
       "Diagnoses the scenario with its edits, or evidence of a run (what `diagnose` takes), "
       "applies "
       "the fixes of the likely causes, two of them together where none alone is enough, and "
-      "simulates each. A fix restores when the symptom is gone and the step time is not more than "
+      "simulates each. Where that does not restore the job, what the best fix leaves is diagnosed "
+      "again and repaired on top of it. A fix restores when the symptom is gone and the step time "
+      "is not more than "
       "2 % above the healthy job's. A false fix only looks like one: it leaves out work, gives "
       "wrong data, or waits longer for what never comes. The certainty is over joint draws of "
       "calibrated parameters (--patch-file) or priors, with what predictions of that kind of "
       "change were off by; 'unvalidated' where no measured change supports it.\n\n"
       "--verify checks a fix of your own instead; exit code 1: it does not restore the job.";
-  verb.positionals = {{"SCENARIO|EVIDENCE",
-                       "a scenario, broken with --set, --fault or --patch; or an outcome (.json)",
-                       Count::kOne,
-                       {}}};
+  verb.positionals = {
+      {"SCENARIO|EVIDENCE",
+       "a scenario, broken with --set, --fault or --patch; an outcome (.json); or, with "
+       "--scenario, logs and dumps of a job",
+       Count::kOne,
+       {}}};
   verb.options = [](po::options_description& options) {
     add_scenario_options(options);
     auto add = options.add_options();
@@ -229,7 +271,10 @@ Verb fix_verb() {
       {"./rehearse fix ddp-16 --fault F21 --verify NCCL_TIMEOUT=7200 --draws 0",
        "waiting longer is no fix", 1},
       {"./rehearse run ddp-16 --fault F37 --json -o slow.json", "evidence of a run", 0},
-      {"./rehearse fix slow.json --draws 8", "fixes of what it most likely shows", 0}};
+      {"./rehearse fix slow.json --draws 8", "fixes of what it most likely shows", 0},
+      {"./rehearse run ddp-16 --fault F21 --nccl-log job --flight-recorder job", "what ranks leave",
+       0},
+      {"./rehearse fix job --scenario ddp-16 --draws 0", "fixes of what logs and dumps show", 0}};
   verb.run = run_fix;
   return verb;
 }

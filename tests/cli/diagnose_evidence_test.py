@@ -37,6 +37,38 @@ class Evidence(unittest.TestCase):
             done = rehearse("diagnose", folder, "--json")
             self.assertEqual(culprits(done)[1], [3])
 
+    def test_dumps_under_other_names_are_those_of_their_ranks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            rehearse("run", "ddp-16", "--fault", "F24:rank=6,at=100ms", "--flight-recorder", folder)
+            for file in pathlib.Path(folder).iterdir():
+                file.rename(file.with_name(file.stem.replace("nccl_trace_rank_", "collected.") + ".txt"))
+            done = rehearse("diagnose", folder, "--json")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertEqual(culprits(done)[1], [6])
+
+    def test_dumps_without_a_number_are_those_of_the_rank_that_all_their_groups_have(self):
+        with tempfile.TemporaryDirectory() as folder:
+            rehearse("run", "gpt-32", "--fault", "F24:rank=9,at=500ms", "--flight-recorder", folder)
+            for i, file in enumerate(sorted(pathlib.Path(folder).iterdir())):
+                file.rename(file.with_name(f"{chr(97 + i // 26)}{chr(97 + i % 26)}.json"))
+            done = rehearse("diagnose", folder, "--json")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertEqual(culprits(done)[1], [9])
+
+    def test_dumps_of_two_jobs_are_not_mixed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            monday, tuesday = pathlib.Path(folder) / "monday", pathlib.Path(folder) / "tuesday"
+            rehearse("run", "ddp-16", "--fault", "F24:rank=6,at=100ms", "--flight-recorder", str(monday))
+            rehearse("run", "ddp-16", "--fault", "F24:rank=3,at=50ms", "--flight-recorder", str(tuesday))
+            done = rehearse("diagnose", folder)
+            self.assertEqual(done.returncode, 65, done.stdout)
+            self.assertIn("another dump of rank", done.stderr)
+            self.assertIn("name the folder of one job", done.stderr)
+            # The same dump twice is one.
+            (tuesday / "nccl_trace_rank_0.json").write_text((monday / "nccl_trace_rank_0.json").read_text())
+            done = rehearse("diagnose", str(monday), str(tuesday / "nccl_trace_rank_0.json"), "--json")
+            self.assertEqual(culprits(done)[1], [6])
+
     def test_logs_show_the_setting_and_where(self):
         with tempfile.TemporaryDirectory() as folder:
             rehearse("run", "ddp-16", "--fault", "F16:node=1", "--nccl-log", folder)
@@ -80,6 +112,17 @@ class Evidence(unittest.TestCase):
         self.assertEqual(best["fault"], "F16+F60", done.stdout[:1000])
         self.assertTrue(best["restores"])
         self.assertEqual(len(best["alone"]), 2)
+
+    def test_what_logs_and_dumps_show_is_repaired(self):
+        with tempfile.TemporaryDirectory() as folder:
+            rehearse("run", "ddp-16", "--fault", "F21:rank=11,nth=3", "--nccl-log", folder, "--flight-recorder", folder)
+            done = rehearse("fix", folder, "--scenario", "ddp-16", "--draws", "0", "--json")
+            best = json.loads(done.stdout)["fixes"][0]
+            self.assertEqual(best["fault"], "F21", done.stderr)
+            self.assertTrue(best["restores"])
+            done = rehearse("fix", folder)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn("--scenario", done.stderr)
 
     def test_the_kind_of_real_stragglers_is_named(self):
         for job, kind, fault in (("ST", "fixed-stage", "F40"), ("SE", "random", "F42")):
