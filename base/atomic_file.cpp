@@ -33,7 +33,7 @@ std::string advice(int error) {
     case ENOTDIR:
       return "create the folder first";
     default:
-      return {};
+      return "write to another disk or folder";
   }
 }
 

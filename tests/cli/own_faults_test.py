@@ -57,7 +57,7 @@ class Machine(unittest.TestCase):
 class EveryWrite(Machine):
     """Each test is a verb that writes."""
 
-    def everywhere(self, *words, most=10_000):
+    def everywhere(self, *words, most=10_000, error=errno.ENOSPC):
         """Runs the command in a folder of its own, then again with each of its writes failing, then with the
         process killed there. {out} in `words` is the folder."""
         def run(**env):
@@ -78,7 +78,7 @@ class EveryWrite(Machine):
         self.assertGreater(writes, 0)
         self.assertLess(writes, most)
         for n in range(1, writes + 1):
-            done, folder = run(FAIL_AT=str(n), FAIL_HOW=str(errno.ENOSPC))
+            done, folder = run(FAIL_AT=str(n), FAIL_HOW=str(error))
             where = f"write {n} of {writes}: {done.stderr}"
             self.assertIn(done.returncode, (whole.returncode, 74), where)
             left = contents(folder)
@@ -87,7 +87,7 @@ class EveryWrite(Machine):
                 self.assertEqual(text, wanted[name], f"{name} is not whole; {where}")
             if done.returncode == 74:
                 self.assertIn("rehearse: ", done.stderr, where)
-                self.assertIn("No space left", done.stderr, where)
+                self.assertIn(os.strerror(error), done.stderr, where)
                 self.assertIn("fix: ", done.stderr, where)
             else:
                 self.assertEqual(left, wanted, where)
@@ -106,6 +106,10 @@ class EveryWrite(Machine):
 
     def test_import(self):
         self.everywhere("import", CORPUS / "kineto/small.json", "-o", "{out}/a.rtrace", "--json")
+
+    def test_import_to_a_disk_that_is_read_only_or_bad(self):
+        for error in (errno.EROFS, errno.EIO, errno.EDQUOT):
+            self.everywhere("import", CORPUS / "kineto/small.json", "-o", "{out}/a.rtrace", error=error)
 
     def test_export(self):
         self.everywhere("export", self.trace, "--format", "chakra", "-o", "{out}/c")
