@@ -172,7 +172,13 @@ Result<pb::CheckReport> check_files(Context& context, const faults::Rules& rules
   if (auto none = refuse_edits(context, "files are checked as they are"); !none)
     return tl::unexpected(none.error());
   RH_TRY(const auto files, cluster_files(context.inputs()));
-  RH_TRY(const faults::Collected collected, faults::collect(files, rules.tables()));
+  auto read = faults::collect(files, rules.tables());
+  if (!read) {
+    Error error = std::move(read).error();
+    if (error.where.empty()) error.where = context.inputs().front();  // a folder without files
+    return tl::unexpected(std::move(error));
+  }
+  const faults::Collected collected = std::move(*read);
   context.show(collected.findings);
   pb::CheckReport report =
       faults::check(collected.document, rules,

@@ -207,7 +207,13 @@ Result<int> validate_replay(Context& context) {
   RH_TRY(const sim::Scenario scenario,
          sim::scenario_of(std::make_shared<const traces::Trace>(std::move(imported.trace)),
                           files.front().string()));
-  RH_TRY(const ReplayReport report, validation::check_replay(scenario, context.reporter()));
+  auto replayed = validation::check_replay(scenario, context.reporter());
+  if (!replayed) {
+    Error error = std::move(replayed).error();
+    if (error.where.empty()) error.where = files.front().string();
+    return tl::unexpected(std::move(error));
+  }
+  const ReplayReport report = std::move(*replayed);
   const std::vector<double> errors = step_errors(report, &RankStep::predicted);
   const bool met = !predicts_steps(report) || (!errors.empty() && errors.back() <= kStepTarget);
   auto done = context.json() ? context.print(document(report))

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
 
 #include "sim/outcome/outcome.hpp"
@@ -27,16 +28,16 @@ bool is_work(OpKind kind) {
 }
 
 // Recorded operation behind each one of the program; empty when they do not match.
-std::vector<size_t> recorded_of(const RankTrace& trace, const RankProgram& program) {
+std::optional<std::vector<size_t>> recorded_of(const RankTrace& trace, const RankProgram& program) {
   std::vector<std::vector<size_t>> lanes(trace.lanes.size());
   for (size_t i = 0; i < trace.ops.size(); ++i) {
     if (is_work(trace.ops.kind[i])) lanes[trace.ops.lane[i]].push_back(i);
   }
   std::vector<size_t> out;
   for (const auto& lane : lanes) out.insert(out.end(), lane.begin(), lane.end());
-  if (out.size() != program.size()) return {};
+  if (out.size() != program.size()) return std::nullopt;
   for (OpId op = 0; op < out.size(); ++op) {
-    if (trace.ops.kind[out[op]] != program.kind[op]) return {};
+    if (trace.ops.kind[out[op]] != program.kind[op]) return std::nullopt;
   }
   return out;
 }
@@ -51,22 +52,26 @@ class ReplayComparison {
       return fail(Code::kBadInput, "the replay of the trace as recorded does not complete", {},
                   "look at `rehearse run` of the trace: who waits for whom");
     }
-    origin_ = trace_.ranks.front().ops.start.front();
+    origin_ = INT64_MAX;
     for (const RankTrace& rank : trace_.ranks) {
       if (rank.ops.size() > 0) origin_ = std::min(origin_, rank.ops.start.front());
     }
+    if (origin_ == INT64_MAX) {
+      return fail(Code::kBadInput, "the trace has no operations to compare", {},
+                  "record with the CUDA activity switched on");
+    }
     Json steps = Json::array(), calls = Json::array();
     for (size_t r = 0; r < trace_.ranks.size(); ++r) {
-      const std::vector<size_t> recorded = recorded_of(trace_.ranks[r], evidence_.program.ranks[r]);
-      if (recorded.empty()) {
+      const auto recorded = recorded_of(trace_.ranks[r], evidence_.program.ranks[r]);
+      if (!recorded) {
         return fail(Code::kInternal, "the program does not follow its trace",
                     "rank " + std::to_string(trace_.ranks[r].rank));
       }
       for (uint32_t s = 0; s < evidence_.program.steps; ++s) {
-        steps.push_back({trace_.ranks[r].rank, s, measured(r, s), predicted(r, s, recorded),
+        steps.push_back({trace_.ranks[r].rank, s, measured(r, s), predicted(r, s, *recorded),
                          naive(r, s), waited(r, s)});
       }
-      add_calls(r, recorded, calls);
+      add_calls(r, *recorded, calls);
     }
     return Json{{"steps", steps}, {"calls", calls}};
   }
@@ -180,7 +185,8 @@ Result<ReplayReport> check_replay(const sim::Scenario& scenario, Reporter& repor
                  return tl::unexpected(done.error());
                }
                if (!compared) return tl::unexpected(compared.error());
-               return compared->dump();
+               // Names of others need not be UTF-8.
+               return compared->dump(-1, ' ', false, Json::error_handler_t::replace);
              },
              reporter));
   const Json json = Json::parse(bytes, nullptr, false);

@@ -127,7 +127,7 @@ class EveryVerb(unittest.TestCase):
             self.assertEqual(len(re.findall(r"^rehearse: ", text, re.M)), 1, said)
             self.assertRegex(text, r"(?m)^rehearse: .+: .+", said)
             self.assertIn("fix: ", text, said)
-            self.assertFalse(out.is_file() or (out.is_dir() and any(out.iterdir())), f"output beside a refusal: {said}")
+            self.assertFalse(out.is_file() or any(p.is_file() for p in out.rglob("*")), f"output beside a refusal: {said}")
         if out.is_dir():
             shutil.rmtree(out)
         out.unlink(missing_ok=True)
