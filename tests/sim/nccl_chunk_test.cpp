@@ -125,4 +125,30 @@ TEST_CASE("PAT and tree LL128 halve their chunks for small data", "[nccl][chunk]
         17280);  // 576000 halved five times, rounded down to the grain
 }
 
+TEST_CASE("CollNet halves its chunks until there are enough of them", "[nccl][chunk]") {
+  CommShape shape = nodes_of(2, 8);
+  shape.collnet_depth = 2;
+  shape.collnet_heads = 4;
+  const NcclModel model = model_of(shape);
+  const auto chunk = [&](Algorithm algorithm, std::int64_t bytes) {
+    return chunks(model, call_of(kAr, bytes, DataType::kInt8), algorithm).chunk_bytes;
+  };
+  // Direct: 64 for each level of its tree, on each of its heads; then 8, down to 32 KiB.
+  constexpr std::int64_t kWhole = 524288;
+  CHECK(chunk(Algorithm::kCollnetDirect, 4 * kWhole * 128) == kWhole);
+  CHECK(chunk(Algorithm::kCollnetDirect, 4 * kWhole * 128 - 1) == kWhole / 2);
+  CHECK(chunk(Algorithm::kCollnetDirect, 4 * kWhole / 4 * 16) == kWhole / 4);
+  CHECK(chunk(Algorithm::kCollnetDirect, 4 * kWhole / 4 * 16 - 1) == kWhole / 8);
+  CHECK(chunk(Algorithm::kCollnetDirect, 4 * kWhole / 8 * 16 - 1) == kWhole / 16);
+  CHECK(chunk(Algorithm::kCollnetDirect, 1) == kWhole / 16);
+  // Chain: as many as ranks of a node, times 64, 8 and 1; it begins with 256 KiB.
+  constexpr std::int64_t kHalf = kWhole / 2;
+  CHECK(chunk(Algorithm::kCollnetChain, kHalf * 512) == kHalf);
+  CHECK(chunk(Algorithm::kCollnetChain, kHalf * 512 - 1) == kHalf / 2);
+  CHECK(chunk(Algorithm::kCollnetChain, kHalf / 2 * 64) == kHalf / 2);
+  CHECK(chunk(Algorithm::kCollnetChain, kHalf / 2 * 64 - 1) == kHalf / 4);
+  CHECK(chunk(Algorithm::kCollnetChain, kHalf / 4 * 8) == kHalf / 4);
+  CHECK(chunk(Algorithm::kCollnetChain, kHalf / 4 * 8 - 1) == kHalf / 8);
+}
+
 }  // namespace rehearse::nccl_chunk_test
