@@ -207,6 +207,10 @@ TEST_CASE("a rank stands out by more than a tenth of a step, alone among at leas
   CHECK(classify(with_late(3, 1, 900)).id() == kHealthy);
   CHECK(classify(with_late(2, 1, 900)).id() == kHealthy);
   CHECK(all_reasons(with_late(8, 2, 300)) == "rank 0,1 keeps the others waiting\n");
+  // Compared with the median rank, not with the least busy: 5, 4 and 3 of twelve are ever busier by 80.
+  pb::Outcome stairs = with_late(12, 0, 0);
+  for (int r = 5; r < 12; ++r) stairs.mutable_breakdown(r)->set_compute(r < 9 ? 580 : 660);
+  CHECK(classify(stairs).id() == kHealthy);
   // Less work than the others is no reason to wait for.
   CHECK(classify(with_late(8, 2, -300)).id() == kHealthy);
 }
@@ -225,7 +229,11 @@ TEST_CASE("steps are compared where there are two, with how much they differ",
   outcome = with_late(8, 1, 300);
   steps(outcome, 1'000'000, 0);
   CHECK(classify(outcome).id() == "D2.2");
+  outcome = completed();
+  steps(outcome, 1'000'000, 0);
+  CHECK(classify(outcome).id() == kHealthy);
   // With both they are not.
+  outcome = with_late(8, 1, 300);
   steps(outcome, 1'000'000, 1'000'000);
   CHECK(classify(outcome).id() == kHealthy);
 }
