@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/rank_ranges.hpp"
 #include "sim/nccl/environment.hpp"
@@ -53,13 +54,16 @@ double turns(uint64_t threads, uint32_t hardware) {
 std::map<uint32_t, double> turns_on_cores(const pb::Scenario& document) {
   const pb::Launch& launch = document.launch();
   std::map<uint32_t, uint64_t> own, on_node;
+  std::set<uint32_t> told;  // nodes; of others the recording has what their cores are short of
   for (const pb::RankLaunch& rank : launch.ranks()) {
-    own[rank.rank()] = std::max(1U, threads_of(launch, rank));
+    const uint32_t threads = threads_of(launch, rank);
+    if (threads > 0) told.insert(rank.node());
+    own[rank.rank()] = std::max(1U, threads);
     on_node[rank.node()] += own[rank.rank()];
   }
   std::map<uint32_t, double> out;
   for (const pb::RankLaunch& rank : launch.ranks()) {
-    if (own[rank.rank()] < 2 && on_node[rank.node()] < 2) continue;
+    if (!told.contains(rank.node())) continue;
     const pb::Node& node = document.platform().nodes(static_cast<int>(rank.node()));
     const double slowdown = std::max(turns(on_node[rank.node()], hardware_threads(node)),
                                      turns(own[rank.rank()], bound_threads(rank, node)));
