@@ -8,6 +8,7 @@
 #include <cmath>
 #include <iterator>
 #include <optional>
+#include <span>
 
 #include "base/document.hpp"
 #include "faults/diagnose/alike.hpp"
@@ -75,16 +76,18 @@ void say_what_to_collect(const std::vector<Suspected>& all, const FaultClasses* 
 }
 
 // Whether the training script has settings, where results are wrong, that are neither those of the job as it should be nor
-// of the cause: something else was changed that decides what is computed.
-Result<bool> leaves_settings(const FaultUse& use, const pb::Outcome& evidence,
+// of the causes: something else was changed that decides what is computed.
+Result<bool> leaves_settings(std::span<const FaultUse> uses, const pb::Outcome& evidence,
                              const pb::Launch* configured, const pb::Scenario& healthy) {
   if (evidence.verdict() != pb::WRONG_SEMANTICS || configured == nullptr) return false;
   pb::Scenario with_cause = healthy;
-  RH_TRY(const std::vector<pb::Patch> patches, patches_of(use, healthy));
-  for (const pb::Patch& patch : patches) {
-    for (const auto& [path, value] : sim::sorted_assignments(patch.set())) {
-      if (!path.starts_with("launch.training")) continue;
-      if (auto set = set_path(with_cause, path, value); !set) return tl::unexpected(set.error());
+  for (const FaultUse& use : uses) {
+    RH_TRY(const std::vector<pb::Patch> patches, patches_of(use, healthy));
+    for (const pb::Patch& patch : patches) {
+      for (const auto& [path, value] : sim::sorted_assignments(patch.set())) {
+        if (!path.starts_with("launch.training")) continue;
+        if (auto set = set_path(with_cause, path, value); !set) return tl::unexpected(set.error());
+      }
     }
   }
   return !google::protobuf::util::MessageDifferencer::Equals(with_cause.launch().training(),
@@ -309,7 +312,7 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
   }
   diagnosis.set_unknown(all.empty() || (all[0].trial && !explains(all[0].trial->likeness)));
   if (!all.empty() && all[0].trial) {
-    RH_TRY(const bool left, leaves_settings(all[0].trial->use, evidence, clues.configured,
+    RH_TRY(const bool left, leaves_settings({&all[0].trial->use, 1}, evidence, clues.configured,
                                             request.healthy.document));
     if (left) {
       diagnosis.set_unknown(true);
@@ -323,6 +326,12 @@ Result<pb::Diagnosis> diagnose(const DiagnoseRequest& request, const FaultCatalo
   if (!all.empty() && all[0].trial && request.max_simulations_of_two > 0 && !settled(all)) {
     laboratory.allow(request.max_simulations_of_two);
     RH_TRY(two, find_two_causes(clues, catalogue, best_alone(all), laboratory));
+  }
+  if (two) {
+    const FaultUse uses[] = {two->first.candidate.use, two->second.candidate.use};
+    RH_TRY(const bool left,
+           leaves_settings(uses, evidence, clues.configured, request.healthy.document));
+    if (left) two.reset();
   }
   if (two && two->likeness.score >= kEnough && explains(two->likeness)) {
     diagnosis.set_unknown(false);

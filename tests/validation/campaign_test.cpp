@@ -117,6 +117,16 @@ TEST_CASE("a fault outside the catalogue can be asked for by its id", "[validati
   CHECK((*runs)[0].fault() == "U06");
   CHECK((*runs)[0].truth() == pb::CampaignRun::UNKNOWN);
   CHECK((*runs)[0].called_unknown());
+  // A setting that no cause has is not explained by two of them either.
+  request.seeds = 4;
+  request.seed = 20261119;
+  const auto more = run_campaign(request, *catalogue, reporter);
+  REQUIRE(more);
+  CHECK(more->size() == 4);
+  for (const pb::CampaignRun& run : *more) {
+    INFO(run.use() << " on " << run.job());
+    CHECK(run.called_unknown());
+  }
   request.faults = {"U99"};
   CHECK_FALSE(run_campaign(request, *catalogue, reporter));
 }
