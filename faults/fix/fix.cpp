@@ -259,8 +259,11 @@ Result<pb::FixReport> try_fixes(const FixRequest& request, const World& world) {
 void add_fixes(pb::FixReport more, pb::FixReport& report) {
   std::vector<pb::FixTrial> all(report.fixes().begin(), report.fixes().end());
   all.insert(all.end(), more.fixes().begin(), more.fixes().end());
-  std::stable_sort(all.begin(), all.end(), [](const pb::FixTrial& a, const pb::FixTrial& b) {
-    return rank_of(a) < rank_of(b);
+  const auto kind_of = [](const pb::FixTrial& t) {
+    return std::tuple(!t.refused().empty(), !t.false_fix().empty(), !t.restores());
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const pb::FixTrial& a, const pb::FixTrial& b) {
+    return kind_of(a) < kind_of(b);
   });
   const uint32_t simulations = report.simulations() + more.simulations();
   if (report.schema().empty()) report = std::move(more);

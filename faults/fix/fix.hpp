@@ -44,7 +44,8 @@ struct FixRequest {
 // last with the reason. Fixes of several candidates that change the same are tried once.
 [[nodiscard]] Result<pb::FixReport> try_fixes(const FixRequest& request, const World& world);
 
-// Merges `more` into a report, best first.
+// Merges `more`, which is of a less likely cause, into a report: each was tried in the job that its own cause makes, so what they
+// recover is not compared. Those that restore first, of them those of the likelier cause.
 void add_fixes(pb::FixReport more, pb::FixReport& report);
 
 }  // namespace rehearse::faults
