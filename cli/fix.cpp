@@ -211,7 +211,7 @@ Result<Case> case_of_input(Context& context) {
   RH_TRY(EvidenceInput input, sort_inputs(context));
   if (!input.main.empty()) return load_case(context, input.main);
   if (!input.traces.empty()) {
-    return fail(Code::kUsage, "a recording alone is no broken job", context.inputs().front(),
+    return fail(Code::kBadInput, "a recording alone is no broken job", context.inputs().front(),
                 "`diagnose` tells its stragglers; give a scenario of it with what is wrong");
   }
   return case_of_logs(context, std::move(input.logs));
