@@ -32,6 +32,7 @@ constexpr std::array kLimits = {
 
 std::vector<std::string> limit_names() {
   std::vector<std::string> out;
+  out.reserve(kLimits.size());
   for (const Limit& limit : kLimits) out.emplace_back(limit.name);
   return out;
 }

@@ -20,8 +20,6 @@
 #include "cli/context.hpp"
 #include "cli/verbs.hpp"
 
-extern char** environ;
-
 namespace rehearse::cli {
 namespace {
 namespace po = boost::program_options;
@@ -50,7 +48,7 @@ std::string opener() {
   if (!set("DISPLAY") && !set("WAYLAND_DISPLAY")) return "";
   const char* path = std::getenv("PATH");
   for (const std::string& folder : split(path == nullptr ? "" : path, ':')) {
-    const std::string program = folder + "/xdg-open";
+    std::string program = folder + "/xdg-open";
     if (::access(program.c_str(), X_OK) == 0) return program;
   }
   return "";

@@ -89,7 +89,7 @@ class ReplayComparison {
     Nanos first_was = INT64_MAX, first_is = 0, last_was = INT64_MIN, last_is = 0;
     for (traces::LaneId l = 0; l < rank.lanes.size(); ++l) {
       if (rank.on_gpu(l)) continue;
-      const OpId* begin = &rank.step_begin[l * (evidence_.program.steps + 1)];
+      const OpId* begin = &rank.step_begin[size_t{l} * (evidence_.program.steps + 1)];
       for (OpId op = begin[s]; op < begin[s + 1]; ++op) {
         const Nanos was = ops.start[recorded[op]];
         const Nanos ended = was + ops.duration[recorded[op]];
@@ -113,7 +113,7 @@ class ReplayComparison {
     Nanos sum = 0;
     for (traces::LaneId l = 0; l < rank.lanes.size(); ++l) {
       if (rank.on_gpu(l)) continue;
-      const OpId* begin = &rank.step_begin[l * (evidence_.program.steps + 1)];
+      const OpId* begin = &rank.step_begin[size_t{l} * (evidence_.program.steps + 1)];
       for (OpId op = begin[s]; op < begin[s + 1]; ++op) {
         Nanos ready = op > rank.lane_begin[l] ? end[op - 1] : 0, released = 0;
         for (OpId before : rank.predecessors(op)) {
@@ -132,7 +132,7 @@ class ReplayComparison {
     Nanos longest = 0;
     for (traces::LaneId l = 0; l < rank.lanes.size(); ++l) {
       if (!rank.on_gpu(l)) continue;
-      const OpId* begin = &rank.step_begin[l * (evidence_.program.steps + 1)];
+      const OpId* begin = &rank.step_begin[size_t{l} * (evidence_.program.steps + 1)];
       Nanos sum = 0;
       for (OpId op = begin[s]; op < begin[s + 1]; ++op) {
         if (rank.call[op] == traces::kNoCall) {

@@ -47,6 +47,7 @@ std::optional<Interval> median_interval(const std::vector<GroupedError>& errors)
     every.push_back(std::abs(one.error));
   }
   std::vector<const std::vector<double>*> all;
+  all.reserve(groups.size());
   for (const auto& [name, values] : groups) all.push_back(&values);
   if (all.size() < kFewestGroups) return std::nullopt;
   Random random(0, "interval of the median");

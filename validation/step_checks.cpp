@@ -50,6 +50,7 @@ using RatesOf = std::function<StepRates(const HeldOutStep&)>;
 
 Result<void> replay_all(std::vector<HeldOutStep>& steps, const RatesOf& rates, Reporter& reporter) {
   std::vector<ReplayedJob> jobs;
+  jobs.reserve(steps.size());
   for (const HeldOutStep& one : steps) {
     jobs.push_back({one.step->job, gpu_id(*one.step), rates(one)});
   }
