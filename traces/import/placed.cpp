@@ -76,6 +76,7 @@ std::vector<std::pair<std::string, uint64_t>> by_number(std::string_view name) {
 // Files whose names differ in numbers only are put in the order of these; others stay as they were given.
 void order(std::vector<Placed>& homeless) {
   std::vector<std::vector<std::pair<std::string, uint64_t>>> names;
+  names.reserve(homeless.size());
   for (const Placed& p : homeless) names.push_back(by_number(p.file));
   const auto alike = [&](const auto& name) {
     return std::equal(name.begin(), name.end(), names.front().begin(), names.front().end(),

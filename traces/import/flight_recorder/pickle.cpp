@@ -75,7 +75,7 @@ std::optional<std::string> unescaped(std::string_view text, bool raw) {
       append_utf8(static_cast<uint8_t>(text[i]), out);
       continue;
     }
-    const char kind = ++i < text.size() ? text[i] : 0;
+    const char kind = ++i < text.size() ? text[i] : '\0';
     const size_t digits = kind == 'u' && raw ? 4 : kind == 'U' && raw ? 8 : kind == 'x' ? 2 : 0;
     if (digits > 0 && !(raw && kind == 'x')) {
       uint32_t point = 0;
